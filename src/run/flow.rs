@@ -18,6 +18,7 @@ pub(super) mod configured;
 mod gate;
 mod goal;
 pub(super) mod migrating;
+mod rollback;
 pub(super) mod target;
 
 use self::configured::prepare;
@@ -66,6 +67,10 @@ async fn report(args: &FlowArgs, goal: Goal<'_>, purpose: ReportPurpose, host: &
         Ok(FlowOutcome::OnOne(exit)) if args.detailed_exitcode => detailed(exit, &report),
         Ok(FlowOutcome::OnOne(exit)) => exit,
         Err(error) => {
+            let error = match goal {
+                Goal::Rollback(..) => rollback::reworded(error),
+                _ => error,
+            };
             output.add_to(&mut report, &error);
             output.print_problems(host, error.problems());
             if !output.is_configured() {

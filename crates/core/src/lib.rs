@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod mask;
 pub mod matcher;
 pub mod merge;
+pub mod next_step;
 pub mod options;
 pub mod parallel;
 pub mod problem;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::configured::ConfiguredRun;
 use super::gate;
+use super::goal::Goal;
 use super::migrating::MigratingCrds;
+use super::rollback;
 use crate::cli::FlowArgs;
 use crate::run::app::{self, DeployedApp, ManagedApp, revision};
 use crate::run::before::RecordedApp;
@@ -138,7 +140,15 @@ pub async fn on_target(
     if !settings.is_on(&key::FORCE_CONFLICTS) {
         report.warnings.extend(verdict.notices.iter().map(ErrorEntry::from));
     }
+    let is_rollback = matches!(goal, Goal::Rollback(..));
+    if is_rollback {
+        rollback::reword(report);
+    }
     output.review(host, report)?;
+    if is_rollback && matches!(verdict.exit, Exit::Blocked | Exit::Failed) {
+        let notice = managed.as_ref().map(|managed| rollback::other_ways(&managed.app, run.revision, args, context));
+        output.add_notices(host, notice.as_slice(), report);
+    }
     if !verdict.goes_on {
         let options = app::options(settings, None, &report.extensions);
         if verdict.outcome == Outcome::Unchanged && options.ready_timeout.is_some() {
@@ -203,6 +213,9 @@ pub async fn on_target(
     let (outcome, exit, errors) = verdict::after_writing(&applied, &removed, settings.is_on(&key::REDACT));
     report.outcome = outcome;
     report.errors.extend(errors);
+    if is_rollback {
+        rollback::reword(report);
+    }
     report.update_summary();
     Ok(exit)
 }

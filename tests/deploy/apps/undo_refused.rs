@@ -197,3 +197,37 @@ fn revisions_that_the_user_may_not_list_are_left_with_the_command_for_them() {
     shop.admin(&["rollback", "1", "-a", "store", "--yes"]).code(0);
     assert_eq!(shop.value(), json!("1"));
 }
+
+#[test]
+fn the_advice_of_a_refused_rollback_is_something_that_its_user_can_do() {
+    let shop = Shop::new();
+    let elsewhere = format!("{}-else", shop.bed.names.namespace);
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": elsewhere}});
+    control_plane().apply_yaml(&namespace.to_string());
+    let mut member = shop.config_map("there", "1");
+    member["metadata"]["namespace"] = elsewhere.as_str().into();
+    shop.write(&[shop.config_map("a", "1"), member]);
+    shop.deploy(&[]).code(0);
+    shop.deploy_value("2", &["--prune=yes"]).code(0);
+    let path = format!("/api/v1/namespaces/{elsewhere}");
+    assert_eq!(control_plane().delete(&path).0, 200);
+    // No controller of namespaces runs here.
+    let mut leaving = control_plane().get(&path).1;
+    leaving["spec"]["finalizers"] = json!([]);
+    assert_eq!(control_plane().put(&format!("{path}/finalize"), &leaving).0, 200);
+    crate::support::eventually("the namespace to go", || (control_plane().get(&path).0 == 404).then_some(()));
+    for flags in [&["1"][..], &["1", "--preflight", "AdmissionDryRun"]] {
+        let output = shop.rollback(flags);
+        output.code(3).contains_nowhere("to the manifests").contains_nowhere("fix the manifest");
+        output.stdout_contains(&format!("kubectl create namespace {elsewhere}"));
+        let list = format!("gantry history -a shop -n {}", shop.bed.names.namespace);
+        output.stderr_contains("revision 1 of the app shop cannot be deployed as it is").stderr_contains(&list);
+        output.stderr_contains("gantry deploy -a shop --app-namespace");
+    }
+    let output = shop.rollback(&["1"]);
+    let line = output.stdout.lines().find(|line| line.contains("kubectl create namespace")).expect("a command");
+    let create = &line[line.find("kubectl").unwrap()..];
+    run_printed(create, &control_plane().kubeconfig("admin"), shop.bed.folder.path());
+    shop.rollback(&["1"]).code(0);
+    assert_eq!(shop.value(), json!("1"));
+}

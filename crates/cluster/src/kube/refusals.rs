@@ -7,6 +7,7 @@ use kube::core::Status;
 use super::errors::{describe_route, words, words_of_field};
 use super::request::{ApiRequest, Peer, RequestError};
 use crate::Impersonate;
+use gantry_core::next_step;
 use gantry_core::problem::Problem;
 use gantry_core::resource::RawObject;
 use gantry_core::secret::SecretValues;
@@ -128,7 +129,7 @@ fn explain(call: &ApiRequest<'_>, status: &Status, peer: &Peer) -> Problem {
                 .help("revert the change; `gantry check` with the same flags says how to recreate the object")
         }
         400 | 422 => Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status)))
-            .help("fix the manifest and run the same command again"),
+            .help(next_step::FIX_MANIFEST),
         500 if is_missing_version(&status.message) => {
             Problem::new(format!("the API server refused {}: {}", to_do(call), causes(status))).help(
                 "managedFields of the live object name a version that the CRD does not have; `gantry check --preflight \
@@ -261,7 +262,7 @@ fn not_found(call: &ApiRequest<'_>, status: &Status) -> Problem {
     match (details.filter(|details| details.kind == "namespaces"), call.resource) {
         (Some(details), Some(resource)) if resource.plural != "namespaces" => {
             Problem::new(format!("there is no namespace {:?} for {}", words(&details.name), describe_call(call)))
-                .help("add the namespace to the manifests, or create it first")
+                .help(next_step::create_namespace(&details.name))
         }
         (_, Some(resource)) if details.is_none_or(|details| details.name.is_empty()) => {
             let version = match resource.group.as_str() {

@@ -11,6 +11,7 @@ use super::{Change, Plan, kinds};
 use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, RefusalCause, Refuser, deploy_tool, is_immutable};
 use gantry_core::managed_fields::{ListItemKey, ManagerEntry, MergePathStep};
 use gantry_core::merge::{self, Beside, Owners};
+use gantry_core::next_step;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::Problem;
 use gantry_core::text;
@@ -99,7 +100,7 @@ impl RefusedChange<'_> {
         let shown = if named.is_empty() { all } else { named };
         let problem = Problem::new(format!("{object}: {}", refusal.message)).at(self.change.desired.origin.location());
         if shown.is_empty() {
-            return Some(problem.help("fix the manifest and run the same command again"));
+            return Some(problem.help(next_step::FIX_MANIFEST));
         }
         let parts: Vec<String> = shown.iter().take(PARTS_SHOWN).map(|path| named_with_manager(path, &live)).collect();
         let mut parts = parts.join(", ");

@@ -21,6 +21,7 @@ use gantry_cluster::{
     immutable_help, immutable_help_for_olm,
 };
 use gantry_core::manifest::Spans;
+use gantry_core::next_step;
 use gantry_core::parallel::in_parallel;
 use gantry_core::problem::{Problem, did_you_mean};
 use gantry_core::resource::{LiveObject, ObjectRef, Resource, Step};
@@ -142,7 +143,7 @@ async fn unreadable(plan: &Plan, target: &Target, reported: ReportedRefusals) ->
                         None => "this server does not know the field: correct its name, or remove it".to_owned(),
                     }
                 }
-                _ => "fix the manifest here".to_owned(),
+                _ => next_step::FIX_HERE.to_owned(),
             };
             let at = Spans::parse(&change.desired.origin).locate(&found.steps()).location;
             Problem::new(text::cut_quote(&message).into_owned()).at(at).help(help)
@@ -253,7 +254,7 @@ pub fn known(plan: &Plan) -> Vec<Problem> {
         }
         let problem = Problem::new(format!("{}: {}", change.desired.object, refusal.problem.message));
         let help = refusal.problem.help.clone();
-        let help = help.unwrap_or_else(|| "fix the manifest and run the same command again".to_owned());
+        let help = help.unwrap_or_else(|| next_step::FIX_MANIFEST.to_owned());
         problems.push(problem.at(change.desired.origin.location()).help(help));
     }
     problems
@@ -314,13 +315,10 @@ impl RefusalForecaster<'_> {
         let mut problems = Vec::new();
         for (name, changes) in &created {
             let (message, help) = if missing.contains(name) {
-                (
-                    format!("there is no namespace {name:?} for"),
-                    "add the namespace to the manifests, or create it first",
-                )
+                (format!("there is no namespace {name:?} for"), next_step::create_namespace(name))
             } else if leaving.contains(name) {
                 let help = "wait until it is deleted, then run the same command again";
-                (format!("namespace {name:?} is being deleted, and nothing can be created in it:"), help)
+                (format!("namespace {name:?} is being deleted, and nothing can be created in it:"), help.to_owned())
             } else {
                 continue;
             };
@@ -384,7 +382,7 @@ impl RefusalForecaster<'_> {
             let message =
                 format!("{object} would be deleted, and could not be created again: {}", refusal.problem.message);
             let help = refusal.problem.help.clone();
-            let help = help.unwrap_or_else(|| "fix the manifest and run the same command again".to_owned());
+            let help = help.unwrap_or_else(|| next_step::FIX_MANIFEST.to_owned());
             problems.push(Problem::new(message).at(change.desired.origin.location()).help(help));
         }
         problems

@@ -10,6 +10,7 @@ use super::{ViolationsFound, rules};
 use crate::objects::manifests::{self, ManifestRefusal};
 use crate::{CheckLookup, Context, Violation};
 use gantry_cluster::{Described, Gvk};
+use gantry_core::next_step;
 use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_deploy::plan::{Change, Plan, Published, is_built_in};
@@ -82,7 +83,7 @@ async fn built_in(
             let path = text::field(&at);
             let message =
                 format!("found by gantry's own validator, because the server cannot be asked yet: {path}: {message}");
-            let help = "fix the manifest here".to_owned();
+            let help = next_step::FIX_HERE.to_owned();
             Violation::new(&rules::INVALID, index, None, message, help, at).path(path)
         }));
     }

@@ -10,6 +10,7 @@ use crate::rule::RuleDoc;
 use crate::{Violation, dry_runs, server_field};
 use gantry_cluster::{self as cluster, DryRunError, FieldConflict, ManagerOperation, Refusal, Refuser, deploy_tool};
 use gantry_core::finding::ServerRefusal;
+use gantry_core::next_step;
 use gantry_core::resource::Step;
 use gantry_deploy::plan::managed;
 use gantry_deploy::plan::{Change, Plan};
@@ -98,7 +99,7 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
                     (true, Some(_)) => cluster::immutable_help_for_olm(object),
                     (false, Some(_)) => "OLM cannot install the bundle until its publisher fixes this".to_owned(),
                     (true, None) => cluster::immutable_help(object, live.as_ref()),
-                    (false, None) => "fix the manifest here".to_owned(),
+                    (false, None) => next_step::FIX_HERE.to_owned(),
                 };
                 say(doc, Some(&cause.field), &said, format!("the server refuses it: {said}"), help);
             }
@@ -112,19 +113,18 @@ fn report_refused_fields(plan: &Plan, index: usize, refusal: &Refusal, violation
             }
         }
         by => {
+            let missing = refusal.missing.as_ref().map_or("", |(_, name)| name);
+            let create_namespace = next_step::create_namespace(missing);
             let (doc, what): (_, &str) = match by {
                 Refuser::Validation | Refuser::ManagedFields if change.desired.bundle.is_some() => {
                     (&rules::INVALID, "OLM cannot install the bundle until its publisher fixes this")
                 }
-                Refuser::Validation | Refuser::ManagedFields => (&rules::INVALID, "fix the manifest"),
+                Refuser::Validation | Refuser::ManagedFields => (&rules::INVALID, next_step::FIX_MANIFEST),
                 Refuser::Admission | Refuser::Policy => (&rules::DENIED, DENIED_HELP),
                 Refuser::FailedWebhook => (&rules::WEBHOOK_FAILED, "fix the webhook, or remove its configuration"),
                 Refuser::Quota => (&rules::QUOTA, "request less, delete something, or ask for a higher quota"),
                 Refuser::Authorization => (&rules::FORBIDDEN, "ask for the permission"),
-                Refuser::Lookup if is_namespace(refusal) && change.desired.bundle.is_some() => {
-                    (&rules::NAMESPACE, "create the namespace before OLM installs the bundle: it creates none")
-                }
-                Refuser::Lookup if is_namespace(refusal) => (&rules::NAMESPACE, "add the namespace to the manifests"),
+                Refuser::Lookup if is_namespace(refusal) => (&rules::NAMESPACE, &create_namespace),
                 Refuser::Lookup | Refuser::Other => (&rules::REFUSED, "follow the server's message"),
             };
             let cause = refusal.causes.first().filter(|_| by == Refuser::Admission);
