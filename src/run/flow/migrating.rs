@@ -67,7 +67,7 @@ impl MigratingCrds {
 }
 
 /// How the user can go on.
-struct Asking {
+struct HowToGoOn {
     /// The flags for commands on the same cluster.
     cluster: ClusterFlags,
     /// The user is asked before objects move.
@@ -104,7 +104,7 @@ pub async fn deploy(
     let stop = host.stop.clone();
     // Without a terminal there is no question: the flag decides.
     let is_asked = host.stdin_is_terminal && host.stderr_is_terminal && !run.confirmed;
-    let asking = Asking { cluster: ClusterFlags::of_flow(run.args, None), is_asked };
+    let go_on = HowToGoOn { cluster: ClusterFlags::of_flow(run.args, None), is_asked };
     let (field_manager, progress) = (run.settings.field_manager.clone(), run.progress);
     // The target of the deploy is used up by it.
     let target = open_target(&run.settings).await?;
@@ -116,7 +116,7 @@ pub async fn deploy(
         Ok((migrations, after))
     };
     let (mut migrations, after) = until_interrupted(&stop, proving).await?;
-    let blockers = blockers(&migrations, &asking);
+    let blockers = blockers(&migrations, &go_on);
     if !blockers.is_empty() {
         return Err(Error::Blocked(blockers));
     }
@@ -143,7 +143,7 @@ pub async fn deploy(
         if let Some(exit) = check_ahead(run, loaded.clone(), checked, host, output, report).await? {
             return Ok(exit);
         }
-        let notices = migrate(&migration, &mut migrations, &asking, host).await?;
+        let notices = migrate(&migration, &mut migrations, &go_on, host).await?;
         output.add_notices(host, &notices, report);
         let migrating = MigratingCrds { done: migrating.before, before: BTreeSet::new(), after: migrating.after };
         // The CRDs have changed.
@@ -160,7 +160,7 @@ pub async fn deploy(
     if exit != Exit::Success {
         return Ok(exit);
     }
-    let moved = Box::pin(migrate_after(&migration, &crds, &asking, host)).await;
+    let moved = Box::pin(migrate_after(&migration, &crds, &go_on, host)).await;
     match moved {
         Ok(notices) => {
             output.add_notices(host, &notices, report);
@@ -204,7 +204,7 @@ async fn check_ahead(
 async fn migrate_after(
     run: &MigrationRun<'_>,
     crds: &BTreeSet<String>,
-    asking: &Asking,
+    go_on: &HowToGoOn,
     host: &mut Host,
 ) -> Result<Vec<Problem>> {
     let proving = async {
@@ -213,28 +213,28 @@ async fn migrate_after(
         Ok(run.prove(kinds, false).await?.0)
     };
     let mut migrations = until_interrupted(&host.stop.clone(), proving).await?;
-    let blockers = blockers(&migrations, asking);
+    let blockers = blockers(&migrations, go_on);
     if !blockers.is_empty() {
         return Err(Error::Blocked(blockers));
     }
-    migrate(run, &mut migrations, asking, host).await
+    migrate(run, &mut migrations, go_on, host).await
 }
 
 /// Asks, writes, and trims. Returns what is to be said.
 async fn migrate(
     run: &MigrationRun<'_>,
     migrations: &mut [Migration],
-    asking: &Asking,
+    go_on: &HowToGoOn,
     host: &mut Host,
 ) -> Result<Vec<Problem>> {
     if migrations.is_empty() {
         return Ok(Vec::new());
     }
-    if asking.is_asked {
+    if go_on.is_asked {
         let question = printed::question(migrations, true, &run.target.describe());
         let crds: Vec<&str> = migrations.iter().map(|migration| migration.proof.kind.name()).collect();
         let later = NextCommand::new(&[&["migrate"], &*crds].concat()).switch("--prune-stored-versions", true);
-        let later = format!("to move them later: {}", later.on(&asking.cluster));
+        let later = format!("to move them later: {}", later.on(&go_on.cluster));
         let asked = write::confirm_or(host, &question, "no stored object was moved").await;
         asked.map_err(|error| Error::failed(error.first_problem().help(later)))?;
     }
@@ -248,8 +248,8 @@ async fn migrate(
 }
 
 /// Why the objects do not move, with the commands that go on.
-fn blockers(migrations: &[Migration], asking: &Asking) -> Vec<Problem> {
-    let Asking { cluster, is_asked } = asking;
+fn blockers(migrations: &[Migration], go_on: &HowToGoOn) -> Vec<Problem> {
+    let HowToGoOn { cluster, is_asked } = go_on;
     let migrate = |proof: &MigrationProof| NextCommand::new(&["migrate", proof.kind.name()]);
     let accepting = |proof: &MigrationProof, digest: &str| {
         let accepting = migrate(proof).switch("--prune-stored-versions", true).flag("--accept-loss", Some(digest));

@@ -64,7 +64,7 @@ impl RevisionChanges {
     /// What a plan changes.
     pub fn planned(plan: &Plan) -> Self {
         let with = |actions: &[Action]| {
-            let written = written(plan).filter(|(_, change)| actions.contains(&change.action));
+            let written = changes_to_write(plan).filter(|(_, change)| actions.contains(&change.action));
             ChangedObjects::new(written.map(|(_, change)| &*change.desired.object))
         };
         let deleted = plan.removals.iter().filter(|removal| removal.action == Action::Delete);
@@ -88,7 +88,7 @@ impl RevisionChanges {
             applied.unknown.contains(index) || may_be_half_done
         };
         let of_change = |fits: &dyn Fn(&usize, &Change) -> bool| {
-            let fitting = written(plan).filter(|(index, change)| fits(index, change));
+            let fitting = changes_to_write(plan).filter(|(index, change)| fits(index, change));
             ChangedObjects::new(fitting.map(|(_, change)| &*change.desired.object))
         };
         let of_removal = |wanted: ApplyResult| {
@@ -114,6 +114,6 @@ impl RevisionChanges {
 }
 
 /// The changes that are written, with their indices.
-fn written(plan: &Plan) -> impl Iterator<Item = (usize, &Change)> {
+fn changes_to_write(plan: &Plan) -> impl Iterator<Item = (usize, &Change)> {
     plan.changes.iter().enumerate().filter(|(_, change)| change.is_written())
 }
