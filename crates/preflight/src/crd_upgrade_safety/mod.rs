@@ -42,6 +42,7 @@ use self::evidence::{Examination, WeighedViolation};
 use self::expected_answer::{DroppedFields, ExpectedAnswer};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
+use self::rule::BeyondProof;
 use self::server::PlannedCrdWrite;
 pub use self::switched_off::unchecked_upgrades;
 use super::entry::CheckEntry;
@@ -49,7 +50,9 @@ use super::objects::definition;
 use super::objects::survey::{IncompleteListReason, Surveyed};
 use super::objects::{self, AT_ONCE, Upgrade, Wants};
 use super::pair::{UpgradedCrd, could_not_compare};
-use super::proofs::{ChangeProof, Proofs, Proven, Prover, VersionPairQuestion, VersionProof};
+use super::proofs::{
+    ChangeProof, Proofs, Proven, Prover, StoredAt, VersionPairQuestion, VersionProof, depends_on_storage,
+};
 use super::rule::RuleDoc;
 use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, FindLookups, Violation};
 use gantry_core::crd::{CrdPair, CrdSides, CrdVersion, MalformedCrd};
@@ -509,7 +512,8 @@ impl CrdUpgradeSafety {
         let proofs = proofs(pair, &found, &additions, prove);
         let (proven, others) = indirect::attribute_proofs(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));
-        let weigh = |(violation, proof): (RuleViolation, Option<ChangeProof>)| {
+        let weigh = |(mut violation, proof): (RuleViolation, Option<ChangeProof>)| {
+            note_open_null(&mut violation, &proofs);
             // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
             WeighedViolation::new(violation, proof, &self.options)
@@ -531,13 +535,7 @@ fn proofs(
     for (version, successor) in pair.common_versions() {
         let name = Some(&*version.name);
         let is_named = |violation: &RuleViolation| violation.version.as_deref() == name && violation.path.is_some();
-        if !found.iter().any(is_named) && !additions.contains(&version.name) {
-            continue;
-        }
-        if is_unreachable(pair, version, successor) {
-            proofs.insert(version.name.to_string(), Arc::new(VersionProof::harmless()));
-            continue;
-        }
+        let is_asked = found.iter().any(is_named) || additions.contains(&version.name);
         let scale = [version.scale_paths(), successor.scale_paths()];
         let question = VersionPairQuestion {
             group: &pair.desired.group,
@@ -551,13 +549,30 @@ fn proofs(
             desired_status: successor.status_subresource,
             scale: scale.each_ref(),
             versions,
+            stored: StoredAt::of_sides(&pair.live, &pair.desired, &version.name),
         };
+        if !is_asked && !depends_on_storage(&question) {
+            continue;
+        }
+        if is_unreachable(pair, version, successor) {
+            proofs.insert(version.name.to_string(), Arc::new(VersionProof::harmless()));
+            continue;
+        }
         if let Some(proof) = prove(&question) {
             proofs
                 .insert(version.name.to_string(), stored::drop_witnesses_not_stored(pair, [version, successor], proof));
         }
     }
     proofs
+}
+
+/// Notes that it is not known whether the server refuses a null that it keeps from now on.
+fn note_open_null(violation: &mut RuleViolation, proofs: &BTreeMap<String, Arc<VersionProof>>) {
+    let proof = violation.version.as_ref().and_then(|version| proofs.get(version));
+    let is_open = proof.zip(violation.path.as_ref()).is_some_and(|(proof, path)| proof.open_nulls.contains(path));
+    if is_open && violation.rule.doc.name == "NullableChange" {
+        violation.diagnosis.beyond_proof.get_or_insert(BeyondProof::KeptNull);
+    }
 }
 
 /// Whether no request reads or writes an object at the version, and none is stored at it.

@@ -37,7 +37,7 @@ use tokio::sync::{OnceCell, Semaphore};
 use self::question::{Questions, VersionQuestion};
 use self::survey::{ObjectSelection, Surveyed};
 use super::pair::{UpgradedCrd, could_not_compare};
-use super::proofs::{Proofs, VersionPairQuestion};
+use super::proofs::{Proofs, StoredAt, VersionPairQuestion};
 use super::{CheckLookup, Context, CouldNotCheck};
 use gantry_core::crd::{Crd, CrdPair, CrdVersion};
 use gantry_core::finding::Verdict;
@@ -177,6 +177,7 @@ fn is_proven(live: &Crd, desired: &Crd, [before, after]: [&CrdVersion; 2], chang
         desired_status: after.status_subresource,
         scale: scale.each_ref(),
         versions,
+        stored: StoredAt::of_sides(live, desired, &after.name),
     };
     let proof = proofs.prove(change, &question);
     proof.is_some_and(|proof| matches!(proof.whole.verdict, Verdict::Equal | Verdict::Widening))

@@ -122,7 +122,8 @@ enum SchemaEffect {
 fn proven(live: &Crd, before: &CrdVersion, after: &CrdVersion, prove: InclusionProver<'_>) -> SchemaEffect {
     let schema = |version: &CrdVersion| version.schema().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let (Some(old), Some(new)) = (schema(before), schema(after)) else { return SchemaEffect::Open };
-    if unproven::accepts_fewer_lists(&old, &new) || unproven::pairs_less(&old, &new) || !prove(before, after) {
+    let is_beyond_proof = [unproven::accepts_fewer_lists, unproven::pairs_less, unproven::constrains_wholes_anew];
+    if is_beyond_proof.into_iter().any(|is_beyond| is_beyond(&old, &new)) || !prove(before, after) {
         return SchemaEffect::Open;
     }
     let mut others = live.stored_versions().into_iter().filter(|name| **name != *before.name);

@@ -1,9 +1,15 @@
-//! What a proof about a version does not cover: objects that are converted to the version, and lists in place of
-//! strings. If one of these can matter, the objects are read.
+//! What a proof about a version does not cover: objects that are converted to the version, objects that are invalid
+//! already, and lists in place of strings. If one of these can matter, the objects are read.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use gantry_schema::enforced_format_accepts;
+use gantry_schema::{Sense, enforced_format_accepts, is_same_keyword, meaning_of_rule};
+
+/// The keywords that ask something of an object or a list as a whole, apart from rules.
+const OF_WHOLES: [&str; 10] =
+    ["allOf", "anyOf", "enum", "maxItems", "maxProperties", "minItems", "minProperties", "not", "oneOf", "required"];
 
 /// Whether an object converted to a version can have a value that `before`, its live schema, drops and `after`, its
 /// desired schema, keeps. A proof about the pair does not cover such objects. `from` is the schema of the objects
@@ -98,6 +104,47 @@ pub fn pairs_less(before: &Value, after: &Value) -> bool {
     pairs.any(|(before, after)| pairs_less(before, after))
 }
 
+/// Whether `after` asks something of an object or a list as a whole that `before` does not ask of it.
+///
+/// What is asked can follow from what `before` asks of the parts, and then it is proven. But an update tolerates a part
+/// that is invalid already and does not change, while the whole around it changes with every other part. A transition
+/// rule is never tolerated, wherever it is.
+pub fn constrains_wholes_anew(before: &Value, after: &Value) -> bool {
+    if before == after {
+        return false;
+    }
+    let is_scalar =
+        after.get("type").and_then(Value::as_str).is_some_and(|kind| !matches!(kind, "object" | "array" | ""));
+    let rules = |node: &Value| {
+        let rules = node.get("x-kubernetes-validations").and_then(Value::as_array).cloned();
+        rules.unwrap_or_default()
+    };
+    let meaning = |rule: &Value| meaning_of_rule(rule, Sense::Objects);
+    let known: BTreeSet<String> = rules(before).iter().map(meaning).collect();
+    let is_known = |rule: &Value| known.contains(&meaning(rule));
+    let is_transition = |rule: &Value| rule["rule"].as_str().is_some_and(|rule| rule.contains("oldSelf"));
+    if rules(after).iter().any(|rule| !(is_known(rule) || is_scalar && !is_transition(rule))) {
+        return true;
+    }
+    let asks_anew = |keyword: &str| match (before.get(keyword), after.get(keyword), keyword) {
+        (_, None, _) => false,
+        (Some(Value::Array(known)), Some(Value::Array(names)), "required") => {
+            names.iter().any(|name| !known.contains(name))
+        }
+        // A proof about such a change concerns the keyword alone: it is looser.
+        (Some(_), Some(_), "enum" | "maxItems" | "maxProperties" | "minItems" | "minProperties") => false,
+        (before, after, _) => !is_same_keyword(keyword, before, after, Sense::Objects),
+    };
+    if !is_scalar && OF_WHOLES.into_iter().any(asks_anew) {
+        return true;
+    }
+    let below = |keyword: &str| before.get(keyword).zip(after.get(keyword));
+    let fields = properties(before).into_iter().flatten();
+    let of_field = |(name, before)| Some((before, properties(after)?.get(name)?));
+    let mut pairs = fields.filter_map(of_field).chain(below("items")).chain(below("additionalProperties"));
+    pairs.any(|(before, after)| constrains_wholes_anew(before, after))
+}
+
 /// Whether `before` accepts lists in place of a string somewhere, because of its format, and `after` does not. The
 /// server accepts a list for a string with a format that it enforces, whatever the type is. Nobody intends that, and
 /// proofs do not cover it.
@@ -155,6 +202,37 @@ mod tests {
         assert!(
             may_revive(None, &json!({"type": "string"}), &null) && !may_revive(None, &null, &json!({"type": "string"}))
         );
+    }
+
+    #[test]
+    fn what_is_newly_asked_of_a_whole_is_asked_of_objects_with_invalid_parts() {
+        let spec = |more: Value| {
+            let mut node = object(json!({"a": {"type": "string", "minLength": 3}}));
+            node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            object(json!({"spec": node}))
+        };
+        let rules = |rules: &[&str]| {
+            let rules: Vec<Value> = rules.iter().map(|rule| json!({"rule": rule})).collect();
+            json!({"x-kubernetes-validations": rules})
+        };
+        let none = spec(json!({}));
+        for more in [rules(&["self.a.size() >= 3"]), json!({"required": ["a"]}), json!({"maxProperties": 1})] {
+            assert!(constrains_wholes_anew(&none, &spec(more.clone())), "{more}");
+            assert!(!constrains_wholes_anew(&spec(more.clone()), &none), "{more} removed");
+        }
+        let two = spec(rules(&["self.a != 'x'", "self.a != 'y'"]));
+        assert!(!constrains_wholes_anew(&two, &spec(rules(&["self.a!='y'"]))));
+        assert!(!constrains_wholes_anew(&spec(json!({"maxProperties": 1})), &spec(json!({"maxProperties": 2}))));
+        // What is asked of a value itself is tolerated as long as the value does not change.
+        let text = |more: Value| {
+            let mut node = json!({"type": "string", "minLength": 3});
+            node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            object(json!({"a": node}))
+        };
+        let plain = text(json!({}));
+        assert!(!constrains_wholes_anew(&plain, &text(rules(&["self.size() >= 3"]))));
+        assert!(!constrains_wholes_anew(&plain, &text(json!({"enum": ["abc"]}))));
+        assert!(constrains_wholes_anew(&plain, &text(rules(&["self.size() >= 3 || oldSelf.size() < 3"]))));
     }
 
     #[test]

@@ -130,11 +130,14 @@ fn key(question: &VersionPairQuestion<'_>, limits: Limits, release: KubernetesRe
         desired_status,
         scale,
         versions,
+        stored,
     } = question;
     let rest =
         format!("{namespaced} {served} {live_status} {desired_status} {scale:?} {versions} {release} {}", limits.steps);
     let mut hash = PartsHash::default();
     [group, kind, version, live_schema, desired_schema, rest.as_str()].into_iter().for_each(|part| hash.add(part));
+    let of_storage = stored.iter().flat_map(|stored| stored.map_or([""; 2], |stored| [stored.version, stored.schema]));
+    of_storage.for_each(|part| hash.add(part));
     hash.finish()
 }
 

@@ -1,16 +1,21 @@
 //! The proofs about the CRD upgrades of one run. Each version is proven once for all checks.
 
 mod imposed;
+mod kept_nulls;
 mod known;
+mod other_versions;
 mod proven;
 mod question;
+mod trials;
+mod unseen;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use self::known::ProofCache;
 pub(crate) use self::proven::Proven;
-pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
+pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, StoredAt, VersionPairQuestion, VersionProof};
+pub(crate) use self::unseen::depends_on_storage;
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::Limits;
 
@@ -122,6 +127,7 @@ mod tests {
             desired_status: false,
             scale: [&scale; 2],
             versions: 1,
+            stored: [None; 2],
         };
         thread::scope(|scope| {
             for _ in 0..4 {
@@ -151,6 +157,7 @@ mod tests {
             desired_status: false,
             scale: [&scale; 2],
             versions: 1,
+            stored: [None; 2],
         };
         // Neither the position of the CRD in a cluster's plan nor the number of concurrent callers matters.
         let on_cluster = |change, crds, live, desired| {

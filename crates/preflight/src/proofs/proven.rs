@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::imposed;
 use super::question::{ChangePartProof, ChangeProof, Prover, VersionPairQuestion, VersionProof};
+use super::unseen::Unseen;
 use gantry_core::finding::{Breaks, RefusedUpdates, Verdict, Witness, WitnessVerdict};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::{self as proof, Difference, Limits, VersionSchema};
@@ -33,7 +34,7 @@ impl Prover for Proven {
         if !question.served {
             [&mut live, &mut desired].into_iter().for_each(without_validation);
         }
-        let unrestricted = desired.clone();
+        let (original, unrestricted) = (live.clone(), desired.clone());
         let is_restricted = question.served && imposed::impose(question, &mut live, &mut desired);
         let api_version = format!("{}/{}", question.group, question.version);
         let version = |schema, status_subresource| VersionSchema {
@@ -82,9 +83,14 @@ impl Prover for Proven {
                 witnesses: Vec::new(),
             });
         }
-        let mut proof = VersionProof { whole, nodes, of_all_below, parts, is_complete };
+        let open_nulls = BTreeSet::new();
+        let mut proof = VersionProof { whole, nodes, of_all_below, parts, is_complete, open_nulls };
         if is_restricted {
             imposed::correct(question, &unrestricted, self.release, &mut proof);
+        }
+        if question.served {
+            let schemas = [&original, &unrestricted];
+            Unseen { question, schemas, api_version: &api_version, release: self.release, limits }.add_to(&mut proof);
         }
         Some(proof)
     }
@@ -213,6 +219,7 @@ mod tests {
                 desired_status: false,
                 scale: [scale; 2],
                 versions: 1,
+                stored: [None; 2],
             };
             Proven::default().prove(&question, Limits::default()).map(|proof| proof.whole.verdict)
         };
@@ -245,6 +252,7 @@ mod tests {
                 desired_status: true,
                 scale: [&scale; 2],
                 versions: 1,
+                stored: [None; 2],
             };
             let proof = Proven::default().prove(&question, Limits::default()).expect("a proof");
             let node = &proof.nodes[&format!("^.{part}.replicas")];
@@ -273,6 +281,7 @@ mod tests {
                 desired_status: false,
                 scale: [&ScalePaths::default(), &ScalePaths::default()],
                 versions: 1,
+                stored: [None; 2],
             };
             Proven::default().prove(&question, Limits::default()).map(|proof| (proof.whole.verdict, proof.whole.breaks))
         };

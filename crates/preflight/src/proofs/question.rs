@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use gantry_core::crd::{ConversionStrategy, Crd};
 use gantry_core::finding::{Breaks, Verdict, Witness};
 use gantry_k8s_cel::KubernetesRelease;
 pub use gantry_proof::ChangeOrigin;
@@ -32,6 +33,31 @@ pub struct VersionPairQuestion<'a> {
     pub scale: [&'a ScalePaths; 2],
     /// The number of versions that both CRDs have, which share the limits.
     pub versions: usize,
+    /// Where live and desired store the objects of the version, if that is another version and no webhook converts.
+    pub stored: [Option<StoredAt<'a>>; 2],
+}
+
+/// The version at which a CRD stores the objects of its other versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredAt<'a> {
+    pub version: &'a str,
+    /// Its `openAPIV3Schema`, as JSON text.
+    pub schema: &'a str,
+}
+
+impl<'a> StoredAt<'a> {
+    /// For each side, where the objects of a version are stored.
+    pub fn of_sides(live: &'a Crd, desired: &'a Crd, version: &str) -> [Option<Self>; 2] {
+        // A manifest without a conversion keeps the live one.
+        let is_webhook = |crd: &Crd| crd.strategy().or(live.strategy()) == Some(ConversionStrategy::Webhook);
+        if [live, desired].into_iter().any(is_webhook) || live.preserve_unknown_fields {
+            return [None; 2];
+        }
+        [live, desired].map(|crd| {
+            let storage = crd.storage().filter(|storage| *storage.name != *version)?;
+            Some(StoredAt { version: &storage.name, schema: storage.schema()? })
+        })
+    }
 }
 
 /// What is proven about a version, or about one node in it.
@@ -85,6 +111,9 @@ pub struct VersionProof {
     pub parts: BTreeMap<String, Vec<ChangePartProof>>,
     /// Whether every node was compared, so that a node not in `nodes` has the same meaning as before.
     pub is_complete: bool,
+    /// The paths of the nodes at which desired keeps a null that live drops, if it is not known that nothing around them
+    /// refuses it.
+    pub open_nulls: BTreeSet<String>,
 }
 
 /// What is proven about a part of what changes at a node.
@@ -118,6 +147,7 @@ impl VersionProof {
             of_all_below: BTreeSet::new(),
             parts: BTreeMap::new(),
             is_complete: true,
+            open_nulls: BTreeSet::new(),
         }
     }
 
@@ -184,6 +214,7 @@ mod tests {
             of_all_below: ["^.spec.a".to_owned()].into(),
             parts: BTreeMap::new(),
             is_complete: true,
+            open_nulls: BTreeSet::new(),
         };
         let verdict = |path: &str| version.of_node(path).map(|proof| proof.verdict);
         assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));
