@@ -14,6 +14,7 @@ mod admission_words;
 mod availability;
 mod before_upgrade;
 mod between_versions;
+mod beyond_one_version;
 mod bundles;
 mod conversion;
 mod crd_invalid;

@@ -16,8 +16,8 @@ use crate::objects::Upgrade;
 use crate::objects::question;
 use crate::objects::survey::{IncompleteListReason, Surveyed, SurveyedList};
 use crate::objects::tally::{EXAMPLES, ExampleObject, ManagerCounts, ObjectOutcome, Sum, TalliedCause, Tally};
-use crate::proofs::ChangeProof;
-use gantry_core::crd::ConversionStrategy;
+use crate::proofs::{ChangeProof, NULL_IS_KEPT};
+use gantry_core::crd::{ConversionStrategy, lost_fields};
 use gantry_core::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
 use gantry_core::merge::deploy_tool;
 use gantry_core::resource::Step;
@@ -72,7 +72,8 @@ impl WeighedViolation {
         if self.rule() == UNKNOWN_CHANGE {
             return Some("gantry does not know the keyword, so it cannot predict its effect on any object");
         }
-        if self.violation.diagnosis.beyond_proof.is_some_and(BeyondProof::voids_proof) {
+        let is_of_null = self.proof.as_ref().is_some_and(|proof| proof.reason.as_deref() == Some(NULL_IS_KEPT));
+        if is_of_null || self.violation.diagnosis.beyond_proof.is_some_and(BeyondProof::voids_proof) {
             return Some("stored objects do not show the nulls that clients send");
         }
         let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
@@ -251,6 +252,9 @@ fn examine(
     let (Some((number, list)), None) = (lists.next(), lists.next()) else {
         return Err(format!("the objects were not compared with {version}: it is neither served nor stored"));
     };
+    if !webhook && hides_stored_fields(upgrade, &list.version, version) {
+        return Err(format!("objects are listed at {}, which does not show all that is stored of them", list.version));
+    }
     let objects = match (&list.read, redact) {
         (Ok(objects), _) => *objects,
         (Err(IncompleteListReason::Webhook(_)), true) => {
@@ -313,6 +317,16 @@ fn examine(
         managers,
         examples: sum.examples.into_iter().take(EXAMPLES).map(to_evidence_object).collect(),
     })
+}
+
+/// Whether a list at one version lacks fields that are stored, and that another version will show.
+fn hides_stored_fields(upgrade: &Upgrade, listed: &str, version: &str) -> bool {
+    let Some(storage) = upgrade.live.storage().filter(|storage| *storage.name != *listed) else { return false };
+    let (Some(listed), Some(after)) = (upgrade.live.version(listed), upgrade.desired.version(version)) else {
+        return false;
+    };
+    let hidden = lost_fields::lost_between(storage, listed);
+    !lost_fields::without_known(hidden, &lost_fields::lost_between(storage, after)).is_empty()
 }
 
 fn to_evidence_object(example: ExampleObject) -> EvidenceObject {

@@ -43,6 +43,7 @@ use self::expected_answer::{DroppedFields, ExpectedAnswer};
 pub use self::options::{CrdUpgradeOptions, FailMode, Preset};
 use self::place::Off;
 use self::rule::BeyondProof;
+use self::rules::validation_rule_change;
 use self::server::PlannedCrdWrite;
 pub use self::switched_off::unchecked_upgrades;
 use super::entry::CheckEntry;
@@ -516,6 +517,9 @@ impl CrdUpgradeSafety {
             note_open_null(&mut violation, &proofs);
             // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
+            if proof.as_ref().is_some_and(ChangeProof::is_harmless) {
+                validation_rule_change::note_invalid_objects(&mut violation);
+            }
             WeighedViolation::new(violation, proof, &self.options)
         };
         Ok(Compared::ByRules(found.into_iter().zip(proven).chain(others).map(weigh).collect()))

@@ -123,8 +123,10 @@ pub enum BeyondProof {
     LostOwners,
     /// The server refuses a value that it drops today before it validates the object.
     RefusedNull,
-    /// The server keeps such a value, in place of the default that it fills in today.
+    /// The server keeps such a value, in place of the default that it fills in today, or where a rule may see it.
     KeptNull,
+    /// Objects are read without a default that they have today.
+    LostDefault,
 }
 
 impl BeyondProof {
@@ -132,7 +134,7 @@ impl BeyondProof {
     pub fn least_severity(self) -> Severity {
         match self {
             BeyondProof::RefusedNull => Severity::Error,
-            BeyondProof::LostOwners | BeyondProof::KeptNull => Severity::Warning,
+            BeyondProof::LostOwners | BeyondProof::KeptNull | BeyondProof::LostDefault => Severity::Warning,
         }
     }
 

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub use self::known::ProofCache;
 pub(crate) use self::proven::Proven;
 pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, StoredAt, VersionPairQuestion, VersionProof};
-pub(crate) use self::unseen::depends_on_storage;
+pub(crate) use self::unseen::{NULL_IS_KEPT, depends_on_storage};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::Limits;
 

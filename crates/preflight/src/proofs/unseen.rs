@@ -19,6 +19,9 @@ const MAX_MAPS: usize = 8;
 /// The maximum number of nullable fields that are tried one by one.
 const MAX_FIELDS: usize = 20;
 
+/// The reason of what breaks only who sends a null.
+pub(crate) const NULL_IS_KEPT: &str = "a null that was dropped until now is kept";
+
 /// The question about one version, with the schemas as the server reads them.
 pub(super) struct Unseen<'a> {
     pub question: &'a VersionPairQuestion<'a>,
@@ -147,12 +150,7 @@ impl Unseen<'_> {
         }
         for trial in &trials {
             for refusal in new_refusals(&live, &desired, trial) {
-                proof.add_refusal(
-                    self.schemas,
-                    refusal,
-                    "a null that was dropped until now is kept",
-                    &[Breaks::Writers],
-                );
+                proof.add_refusal(self.schemas, refusal, NULL_IS_KEPT, &[Breaks::Writers]);
             }
         }
     }

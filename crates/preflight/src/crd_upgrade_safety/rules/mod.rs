@@ -42,7 +42,7 @@ mod storage_version_moved;
 mod subresource_removed;
 mod unknown_change;
 mod unserved_version_removed;
-mod validation_rule_change;
+pub(crate) mod validation_rule_change;
 mod version_deprecated;
 mod version_unserved;
 

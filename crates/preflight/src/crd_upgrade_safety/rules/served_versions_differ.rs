@@ -36,6 +36,47 @@ fn lacking_subresources(pair: &CrdPair, known: &[(&str, &str)]) -> Vec<CrdRuleVi
 /// The maximum number of places named in the message.
 const NAMED: usize = 3;
 
+/// What a lower version asks of an object as a whole, and a higher one does not, and did not differ in before: objects
+/// that are written at the higher version can then not be updated at the lower one. A value that only the higher version
+/// accepts is tolerated in an update that leaves it as it is.
+fn stricter_lower(
+    pair: &CrdPair,
+    between: &Between,
+    [lower, higher]: [&str; 2],
+    is_known: bool,
+) -> Option<CrdRuleViolation> {
+    const OF_WHOLES: [&str; 1] = ["NoRequiredFieldAdded"];
+    let stricter = |crd: &Crd| {
+        let mut found = between(crd, higher, lower);
+        found.retain(|(_, rule, _)| OF_WHOLES.contains(rule));
+        found
+    };
+    let mut differences = stricter(&pair.desired);
+    if is_known {
+        let had = stricter(&pair.live);
+        differences.retain(|difference| !had.contains(difference));
+    }
+    let places: Vec<String> =
+        differences.iter().take(NAMED).map(|(path, rule, _)| format!("{path} ({rule})")).collect();
+    if places.is_empty() {
+        return None;
+    }
+    let index = pair.desired.version(higher).map_or(0, |version| version.index);
+    let diagnosis = ViolationText {
+        message: format!(
+            "what is written at {higher} can be invalid at {lower}, where updates are then refused: {}",
+            words::listed(&places)
+        )
+        .into(),
+        help: format!("make {higher} as strict as {lower} there, convert with a webhook, or stop serving {lower}")
+            .into(),
+        at: steps::schema(index),
+        ..ViolationText::default()
+    }
+    .label(format!("accepts objects that {lower} refuses"));
+    Some(CrdRuleViolation { version: Some(format!("{higher} -> {lower}")), diagnosis })
+}
+
 pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
     let known = versions::some_served_pairs(&pair.live);
     let mut found = lacking_subresources(pair, &known);
@@ -43,6 +84,7 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
         return found;
     }
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
+        found.extend(stricter_lower(pair, between, [lower, higher], known.contains(&(lower, higher))));
         let text = |crd: &Crd, name: &str| crd.version(name).and_then(CrdVersion::schema).map(str::to_owned);
         if known.contains(&(lower, higher))
             && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))

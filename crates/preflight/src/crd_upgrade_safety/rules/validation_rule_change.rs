@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use crate::crd_upgrade_safety::compare::RuleViolation;
 use crate::crd_upgrade_safety::json::{Json, JsonMap};
 use crate::crd_upgrade_safety::keyword_change::{self, KeywordEffect};
 use crate::crd_upgrade_safety::node::NodePair;
@@ -13,6 +14,18 @@ use gantry_schema::Sense;
 use gantry_schema::meaning_of_rule;
 
 const KEYWORD: &str = "x-kubernetes-validations";
+
+/// Says of rules that refuse no valid object which objects they may refuse nevertheless.
+pub fn note_invalid_objects(violation: &mut RuleViolation) {
+    let diagnosis = &mut violation.diagnosis;
+    if violation.rule.doc.name == "ValidationRuleChange" && diagnosis.verdict.is_none() {
+        diagnosis.help =
+            "nothing, unless stored objects are invalid already: the server tolerates an invalid value that \
+            does not change, but a new rule about what is around it may refuse the object; the check \
+            CustomResourceValidation reads them"
+                .into();
+    }
+}
 
 /// The changes to the rules of a node. Each rule is named by its expression.
 #[derive(Debug, Default)]
