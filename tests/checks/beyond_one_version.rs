@@ -78,7 +78,8 @@ fn an_object_that_another_version_stores_is_refused_as_gantry_says() {
         if !is_warning {
             create(&samples, written, &spec);
         }
-        let output = check(&desired, "CRDUpgradeSafety").code(if is_warning { 0 } else { 3 });
+        let output = check(&desired, "CRDUpgradeSafety");
+        output.code(if is_warning { 0 } else { 3 });
         let [rule, severity, _] = &found(&output).pop().expect("a finding");
         let expected = if is_warning { ("ServedVersionsDiffer", "warning") } else { ("IndirectChange", "error") };
         assert_eq!((rule.as_str(), severity.as_str()), expected, "{name}: {output}");
@@ -103,7 +104,8 @@ fn a_null_that_is_kept_is_refused_as_gantry_says() {
         let desired = fixture(name, "desired.yaml", &samples);
         samples.live(&fixture(name, "live.yaml", &samples));
         create(&samples, "v1", &spec);
-        let output = check(&desired, "CRDUpgradeSafety").code(3);
+        let output = check(&desired, "CRDUpgradeSafety");
+        output.code(3);
         assert!(found(&output).iter().any(|[_, severity, _]| severity == "error"), "{name}: {output}");
         samples.live(&desired);
         eventually("a create is refused", || {
@@ -147,11 +149,13 @@ fn objects_that_are_invalid_already_are_read_for_rules_about_what_is_around_them
         samples.live(&samples.one_version(spec(3, json!([]))));
         let desired = samples.one_version(spec(3, json!([{"rule": rule}])));
         // No valid object breaks, so the schemas alone do not show it.
-        let alone = check(&desired, "CRDUpgradeSafety").code(0);
+        let alone = check(&desired, "CRDUpgradeSafety");
+        alone.code(0);
         assert_eq!(found(&alone), [["ValidationRuleChange", "info", "^.spec"].map(str::to_owned)], "{alone}");
         let help = alone.report()["checks"][0]["findings"][0]["help"].clone();
         assert!(help.as_str().is_some_and(|help| help.contains("stored objects are invalid already")), "{help}");
-        let both = check(&desired, "CRDUpgradeSafety,CustomResourceValidation").code(3);
+        let both = check(&desired, "CRDUpgradeSafety,CustomResourceValidation");
+        both.code(3);
         assert!(found(&both).iter().any(|[_, severity, path]| severity == "error" && path == "spec"), "{both}");
         samples.live(&desired);
         is_refused(&samples, "v1", &b, rule);
