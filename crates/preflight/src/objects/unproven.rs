@@ -126,10 +126,15 @@ pub fn constrains_wholes_anew(before: &Value, after: &Value) -> bool {
     if rules(after).iter().any(|rule| !(is_known(rule) || is_scalar && !is_transition(rule))) {
         return true;
     }
+    let is_filled = |name: &Value| {
+        let field = name.as_str().and_then(|name| properties(after)?.get(name));
+        field.and_then(|field| field.get("default")).is_some_and(|default| !default.is_null())
+    };
     let asks_anew = |keyword: &str| match (before.get(keyword), after.get(keyword), keyword) {
         (_, None, _) => false,
-        (Some(Value::Array(known)), Some(Value::Array(names)), "required") => {
-            names.iter().any(|name| !known.contains(name))
+        (known, Some(Value::Array(names)), "required") => {
+            let known = known.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            names.iter().any(|name| !known.contains(name) && !is_filled(name))
         }
         // A proof about such a change concerns the keyword alone: it is looser.
         (Some(_), Some(_), "enum" | "maxItems" | "maxProperties" | "minItems" | "minProperties") => false,

@@ -57,7 +57,7 @@ impl Place<'_> {
             after.any(|after| !after.starts_with(['.', 'A', '_']))
         };
         self.rules.iter().any(|(above, rule)| {
-            *above == self.node.len() || is_whole(rule) || names(*above).any(|name| rule.contains(name))
+            names(*above).next().is_none() || is_whole(rule) || names(*above).any(|name| rule.contains(name))
         })
     }
 }
@@ -71,11 +71,12 @@ fn find<'s>(live: &'s Value, desired: &'s Value, at: &Place<'s>, found: &mut Vec
     if live == desired {
         return;
     }
+    // The server does not evaluate the rules of a null itself.
+    let own = rules_of(desired).map(|rule| (at.node.len(), rule));
+    let rules: Vec<(usize, &str)> = at.rules.iter().copied().chain(own).collect();
     let mut down = |steps: &[Step], name: &str, [live, desired]: [&'s Value; 2]| {
         let node = [&at.node, steps].concat();
-        let own = rules_of(desired).map(|rule| (node.len(), rule));
-        let rules = at.rules.iter().copied().chain(own).collect();
-        let place = Place { path: format!("{}.{name}", at.path), node, rules };
+        let place = Place { path: format!("{}.{name}", at.path), node, rules: rules.clone() };
         let is_nullable = |node: &Value| node.get("nullable") == Some(&Value::Bool(true));
         let is_items = steps == [Step::from("items")];
         if !is_items && is_nullable(desired) && !is_nullable(live) {
