@@ -41,11 +41,11 @@ impl StoredSide<'_> {
 
     /// Why the server refuses to write `sent`, or what was read, in place of a stored object. `None` if that cannot be
     /// decided.
-    fn refusals(&self, sent: Option<&Value>, stored: &Value) -> Option<Refusals> {
+    fn refusals(&self, sent: Option<&Value>, stored: &Value) -> Option<WriteRefusals> {
         let old = self.read(stored)?;
         let mut new = sent.unwrap_or(&old).clone();
         if let Err(error) = self.version.prepare(&mut new) {
-            return Some(Refusals { created: vec![*error], updated: Vec::new(), new, old });
+            return Some(WriteRefusals { created: vec![*error], updated: Vec::new(), new, old });
         }
         let created = self.version.validate_all(&new, None);
         let updated = self.version.validate_all(&new, Some(&old));
@@ -56,18 +56,22 @@ impl StoredSide<'_> {
         let created: Vec<FieldError> = created.errors.into_iter().filter(is_refusal).collect();
         let updated = updated.errors.into_iter().filter(|error| is_refusal(error) && !created.contains(error));
         let updated = updated.collect();
-        Some(Refusals { created, updated, new, old })
+        Some(WriteRefusals { created, updated, new, old })
     }
 
     /// Which updates are refused of an object with this error.
-    fn refused_updates(&self, error: &FieldError, Refusals { new, old, .. }: &Refusals) -> RatchetingRefusals {
+    fn refused_updates(
+        &self,
+        error: &FieldError,
+        WriteRefusals { new, old, .. }: &WriteRefusals,
+    ) -> RatchetingRefusals {
         let unreadable = typed::unreadable(self.raw, new, Duplicates::Allowed, self.version.release());
         ratchet::refused_updates(&self.version, self.raw, self.has_status, error, (new, old), &unreadable)
     }
 }
 
 /// Why the server refuses to write an object.
-struct Refusals {
+struct WriteRefusals {
     /// What a create of it meets.
     created: Vec<FieldError>,
     /// What only the update meets.
@@ -77,7 +81,7 @@ struct Refusals {
     old: Value,
 }
 
-impl Refusals {
+impl WriteRefusals {
     fn is_accepted(&self) -> bool {
         self.created.is_empty() && self.updated.is_empty()
     }
