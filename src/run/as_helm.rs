@@ -17,7 +17,7 @@ use gantry_core::manifest::{self, Manifest, shown_text};
 use gantry_core::options::{HelmReleaseSpec, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render;
-use gantry_core::resource::{HELM_NAMESPACE, HELM_RELEASE, LiveObject, MANAGED_BY, ObjectRef, Resource};
+use gantry_core::resource::{HELM_KEEP, HELM_NAMESPACE, HELM_RELEASE, LiveObject, MANAGED_BY, ObjectRef, Resource};
 use gantry_deploy::app::label::put_metadata;
 use gantry_deploy::app::members::{self, AppObject};
 use gantry_deploy::config::{Overrides, Settings, key};
@@ -27,8 +27,6 @@ use gantry_deploy::plan::{Change, Plan};
 
 /// The field manager that Helm writes as.
 const MANAGER: &str = "helm";
-/// An object with this annotation stays when it leaves its release.
-const KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
 
 /// The release that Helm would change.
 pub struct ChangedRelease {
@@ -145,7 +143,7 @@ impl ChangedRelease {
         for (ObjectToRead { resource, .. }, live) in leaving.iter().zip(live) {
             let Some(found) = live.and_then(|live| members::read(&live.raw.json(), resource)) else { continue };
             let AppObject { object, resource, facts } = found;
-            if facts.annotations.get(KEEP.0).is_some_and(|policy| policy == KEEP.1) {
+            if facts.annotations.get(HELM_KEEP.0).is_some_and(|policy| policy == HELM_KEEP.1) {
                 kept.push(object.to_string());
                 continue;
             }
@@ -155,7 +153,7 @@ impl ChangedRelease {
         plan.removals.splice(0..0, removals);
         let notice = || {
             let stay = if kept.len() == 1 { "leaves the release and stays" } else { "leave the release and stay" };
-            Problem::new(format!("{} {stay} in the cluster: {}: {}", kept.join(", "), KEEP.0, KEEP.1))
+            Problem::new(format!("{} {stay} in the cluster: {}: {}", kept.join(", "), HELM_KEEP.0, HELM_KEEP.1))
         };
         let notices = self.deployed.notices().iter().cloned().chain((!kept.is_empty()).then(notice)).collect();
         Ok(ForetoldByHelm { notices, refusals })

@@ -63,7 +63,10 @@ pub async fn add_diffs(plan: &Plan, target: &Target, settings: &Settings, wanted
             }
         };
         if diff.lines.is_empty() {
-            diff.lines.push(diff::note("# only what is not shown changes: field managers, or the label of the app"));
+            diff.lines.push(diff::note(match plan.changes[change].desired.bundle {
+                Some(_) => "# nothing changes but what is not shown, such as field managers",
+                None => "# only what is not shown changes: field managers, or the label of the app",
+            }));
         }
         let said = |reason: String| if settings.is_on(&key::REDACT) { redact::without_values(&reason) } else { reason };
         diff.approximate = approximate.map(said);

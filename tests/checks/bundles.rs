@@ -424,7 +424,12 @@ fn unsupported_bundles_have_the_message_of_olm_at_their_lines() {
         ),
         (
             "current",
-            json!({"customresourcedefinitions": {"owned": [{"name": owned, "version": "v2", "kind": "Sample"}]}}),
+            json!({"customresourcedefinitions": {"owned": [{"name": owned, "version": "v1", "kind": "Other"}]}}),
+            Some(("defines the kind \"sampleskind\"", "kind: Other")),
+        ),
+        (
+            "current",
+            json!({"customresourcedefinitions": {"owned": [{"name": owned, "version": "v2", "kind": "sampleskind"}]}}),
             Some(("has no version \"v2\" (it has v1)", "version: v2")),
         ),
     ] {

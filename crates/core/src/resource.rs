@@ -315,6 +315,9 @@ pub const HELM_RELEASE: &str = "meta.helm.sh/release-name";
 /// The annotation with the namespace of that release.
 pub const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
 
+/// The annotation, and its value, by which Helm leaves an object alone when it leaves its release.
+pub const HELM_KEEP: (&str, &str) = ("helm.sh/resource-policy", "keep");
+
 /// A live object of the target, with its UID and resource version.
 #[derive(Debug, Clone)]
 pub struct LiveObject {

@@ -135,6 +135,17 @@ impl ExtensionFieldPaths {
     }
 }
 
+/// What changes in a ClusterExtension of v1alpha1 when it becomes one of v1; `None` for other objects.
+///
+/// Source: `api/v1/clusterextension_types.go` of operator-controller.
+pub fn moved_fields(object: &ObjectRef) -> Option<&'static str> {
+    (is_one(object) && object.version() == "v1alpha1").then_some(
+        "move the fields of spec: installNamespace to namespace; packageName, version and channel to source: \
+         {sourceType: Catalog, catalog: {packageName, version, channels: [CHANNEL]}}; upgradeConstraintPolicy: Ignore \
+         becomes SelfCertified and Enforce becomes CatalogProvided, also in source.catalog",
+    )
+}
+
 /// Whether an object is a ClusterExtension.
 pub fn is_one(object: &ObjectRef) -> bool {
     object.kind == KIND && object.group() == GROUP
@@ -314,6 +325,18 @@ mod tests {
         let api_version = format!("{GROUP}/{version}");
         let object = ObjectRef { api_version, kind: KIND.into(), namespace: None, name: "e".into() };
         Extension::parse(&object, &json!({"spec": spec}))
+    }
+
+    #[test]
+    fn only_an_extension_of_the_old_version_has_fields_that_move() {
+        let object = |version: &str| ObjectRef {
+            api_version: format!("{GROUP}/{version}"),
+            kind: KIND.into(),
+            namespace: None,
+            name: "e".into(),
+        };
+        assert!(moved_fields(&object("v1alpha1")).is_some_and(|moved| moved.contains("installNamespace to namespace")));
+        assert_eq!(moved_fields(&object("v1")), None);
     }
 
     #[test]

@@ -81,7 +81,11 @@ impl ConfiguredRun<'_> {
         let is_as_helm = self.as_helm.is_some();
         let ConfiguredRun { settings, enabled, .. } = self;
         // Deletions are always checked; in the mode of the configuration, if it names the check.
-        let deletes_some = settings.app.is_some() || is_as_helm || loaded.manifests.iter().any(strategy::may_replace);
+        let deletes_some = settings.app.is_some()
+            || is_as_helm
+            || loaded.manifests.iter().any(strategy::may_replace)
+            // OLM deletes what leaves a bundle.
+            || !loaded.bundles.is_empty();
         for entry in CHECKS.iter().filter(|entry| entry.guards_deletions && deletes_some) {
             if enabled.iter().all(|enabled| enabled.name != entry.name) {
                 let check = (entry.build)(&CheckConfig::default());

@@ -190,7 +190,7 @@ fn the_clusterextension_names_the_account_and_the_namespace_of_printed_rights() 
     output.stdout_contains("in namespace ex-ns.\n# Objects that OLM does not install are left out");
     let rules = documents(&output.stdout)[1]["rules"].clone();
     let finalizers = json!({"apiGroups": ["olm.operatorframework.io"], "resources": ["clusterextensions/finalizers"],
-        "resourceNames": ["ex"], "verbs": ["update", "patch"]});
+        "resourceNames": ["ex"], "verbs": ["update"]});
     assert!(rules.as_array().unwrap().contains(&finalizers), "{rules}");
     output.contains_nowhere("[clusterextensions]");
 }

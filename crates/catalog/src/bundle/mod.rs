@@ -61,6 +61,8 @@ pub struct BundleCrd {
     pub name: String,
     /// Its versions, and whether each is served; `None` if they cannot be read.
     pub versions: Option<Vec<(String, bool)>>,
+    /// The kind that it defines; empty if it cannot be read.
+    pub defined_kind: String,
     /// The file that contains it.
     pub file: String,
 }
@@ -223,14 +225,19 @@ impl Bundle {
         // OLM looks only at the kind.
         match kind.as_str() {
             "ClusterServiceVersion" => self.csv = Some((ClusterServiceVersion::read(json)?, file)),
-            "CustomResourceDefinition" => self.crds.push(BundleCrd { name, versions: versions(json), file }),
+            "CustomResourceDefinition" => {
+                let (versions, defined_kind) = versions_and_kind(json).unzip();
+                let defined_kind = defined_kind.unwrap_or_default();
+                self.crds.push(BundleCrd { name, versions, defined_kind, file });
+            }
             _ => self.others.push(BundleObject { api_version: head.api_version.unwrap_or_default(), kind, name, file }),
         }
         Ok(())
     }
 }
 
-fn versions(crd: &str) -> Option<Vec<(String, bool)>> {
+/// The versions of a CRD, and whether each is served; and the kind that it defines.
+fn versions_and_kind(crd: &str) -> Option<(Vec<(String, bool)>, String)> {
     #[derive(Deserialize)]
     struct BundleCrdManifest {
         spec: BundleCrdSpec,
@@ -238,6 +245,13 @@ fn versions(crd: &str) -> Option<Vec<(String, bool)>> {
     #[derive(Deserialize)]
     struct BundleCrdSpec {
         versions: Vec<BundleCrdVersion>,
+        #[serde(default)]
+        names: BundleCrdNames,
+    }
+    #[derive(Default, Deserialize)]
+    struct BundleCrdNames {
+        #[serde(default)]
+        kind: String,
     }
     #[derive(Deserialize)]
     struct BundleCrdVersion {
@@ -245,7 +259,8 @@ fn versions(crd: &str) -> Option<Vec<(String, bool)>> {
         served: bool,
     }
     let crd: BundleCrdManifest = serde_json::from_str(crd).ok()?;
-    Some(crd.spec.versions.into_iter().map(|version| (version.name, version.served)).collect())
+    let versions = crd.spec.versions.into_iter().map(|version| (version.name, version.served)).collect();
+    Some((versions, crd.spec.names.kind))
 }
 
 #[derive(Deserialize)]

@@ -37,7 +37,7 @@ fn csv() -> Value {
 
 fn crd(name: &str) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": name},
-        "spec": {"versions": [{"name": "v1", "served": true}, {"name": "v1alpha1", "served": false}]}})
+        "spec": {"names": {"kind": "Widget"}, "versions": [{"name": "v1", "served": true}, {"name": "v1alpha1", "served": false}]}})
 }
 
 fn read(annotations: &str, objects: &[(&str, Value)], subdirectories: &[String]) -> Result<Bundle, BundleReadError> {
@@ -299,13 +299,16 @@ fn errors_of_all_validators_are_reported() {
 
 #[test]
 fn owned_versions_exist_and_are_served() {
-    let owned = |version: &str| {
-        let owned = json!([{"name": "widgets.example.com", "version": version, "kind": "Widget"}]);
+    let owned_kind = |version: &str, kind: &str| {
+        let owned = json!([{"name": "widgets.example.com", "version": version, "kind": kind}]);
         let mut csv = csv();
         csv["spec"]["customresourcedefinitions"]["owned"] = owned;
         unsupported(&bundle_of(csv), &Profile::default())
     };
+    let owned = |version: &str| owned_kind(version, "Widget");
     assert_eq!(owned("v1"), []);
+    let other = owned_kind("v1", "Widgets");
+    assert!(other[0].text.ends_with("defines the kind \"Widget\""), "{}", other[0].text);
     for (version, text) in
         [("v2", "has no version \"v2\" (it has v1, v1alpha1)"), ("v1alpha1", "does not serve v1alpha1")]
     {

@@ -339,36 +339,46 @@ fn unsupported_kinds(bundle: &Bundle, _: &ClusterServiceVersion) -> Vec<BundleVi
     unknown.map(complaint).collect()
 }
 
-/// Checks what OLM does not check: that each owned CRD serves the version that the ClusterServiceVersion names.
+/// Checks what OLM does not check: that each owned CRD defines the kind, and serves the version, that the
+/// ClusterServiceVersion names. The tools that build catalogs refuse another kind.
+///
+/// Source: `AllProvidedAPIsInBundle` in `pkg/registry/bundle.go` of operator-registry.
 pub(super) fn owned_versions(bundle: &Bundle) -> Vec<Unsupported> {
     let Some((csv, file)) = &bundle.csv else { return Vec::new() };
     let mut found = Vec::new();
     for (index, owned) in csv.owned_crds.iter().enumerate() {
         let Some(crd) = bundle.crds.iter().find(|crd| crd.name == owned.name) else { continue };
         let Some(versions) = &crd.versions else { continue };
-        let why = match versions.iter().find(|(name, _)| *name == owned.version) {
-            Some((_, true)) => continue,
-            Some((_, false)) => format!("does not serve {}", owned.version),
+        let mut add = |field: &'static str, what: &str, why: String| {
+            let steps = [
+                CsvStep::Key("spec"),
+                CsvStep::Key("customresourcedefinitions"),
+                CsvStep::Key("owned"),
+                CsvStep::Index(index),
+                CsvStep::Key(field),
+            ];
+            found.push(Unsupported {
+                reason: UnsupportedKind::OwnedVersionMismatch,
+                text: format!(
+                    "the ClusterServiceVersion owns {} {what}, but customresourcedefinition {} of the bundle {why}",
+                    owned.name, crd.name
+                ),
+                place: Some(csv_place(csv, file, &steps)),
+            });
+        };
+        match versions.iter().find(|(name, _)| *name == owned.version) {
+            Some((_, true)) => {}
+            Some((_, false)) => add("version", &owned.version, format!("does not serve {}", owned.version)),
             None => {
                 let names: Vec<&str> = versions.iter().map(|(name, _)| name.as_str()).collect();
-                format!("has no version {} (it has {})", quote(&owned.version), names.join(", "))
+                let why = format!("has no version {} (it has {})", quote(&owned.version), names.join(", "));
+                add("version", &owned.version, why);
             }
-        };
-        let steps = [
-            CsvStep::Key("spec"),
-            CsvStep::Key("customresourcedefinitions"),
-            CsvStep::Key("owned"),
-            CsvStep::Index(index),
-            CsvStep::Key("version"),
-        ];
-        found.push(Unsupported {
-            reason: UnsupportedKind::OwnedVersionMismatch,
-            text: format!(
-                "the ClusterServiceVersion owns {} {}, but customresourcedefinition {} of the bundle {why}",
-                owned.name, owned.version, crd.name
-            ),
-            place: Some(csv_place(csv, file, &steps)),
-        });
+        }
+        if ![&owned.kind, &crd.defined_kind].iter().any(|kind| kind.is_empty()) && owned.kind != crd.defined_kind {
+            let what = format!("with the kind {}", quote(&owned.kind));
+            add("kind", &what, format!("defines the kind {}", quote(&crd.defined_kind)));
+        }
     }
     found
 }

@@ -13,6 +13,7 @@ use gantry_core::manifest::Manifest;
 use gantry_core::problem::{Error, Location, Problem, Result, did_you_mean};
 pub use gantry_core::resource::is_built_in;
 use gantry_core::resource::{ObjectRef, RawObject, Resource};
+use gantry_olm::cluster_extension;
 
 /// Where one kind is served, and where its live objects can be read.
 #[derive(Debug, Clone)]
@@ -236,12 +237,12 @@ pub(super) async fn name_served_versions(unplaced: &mut [Unplaced], kinds: &Mani
         }
         at.dedup();
         if !at.is_empty() {
-            let help = format!(
-                "the target serves {} at {}: change apiVersion, and see kubectl explain {} for fields that differ there",
-                object.kind,
-                at.join(" and "),
-                object.kind.to_lowercase()
+            let moved = cluster_extension::moved_fields(object).map_or_else(
+                || format!("see kubectl explain {} for fields that differ there", object.kind.to_lowercase()),
+                str::to_owned,
             );
+            let help =
+                format!("the target serves {} at {}: change apiVersion, and {moved}", object.kind, at.join(" and "));
             unplaced.problem.help = Some(gantry_core::text::sanitize(&help).into_owned());
         }
     }

@@ -113,12 +113,11 @@ impl BundleRights {
         self.rights.push(InstallerRight { change, namespace, atom, is_request });
     }
 
-    /// The right to set the ClusterExtension as the owner of the installed objects, which the server may require.
+    /// The right to set the ClusterExtension as the owner of the installed objects, which OLM asks for up to v1.10, and a
+    /// server with the admission plugin OwnerReferencesPermissionEnforcement.
     fn add_owner_rights(&mut self, bundle: &PlannedBundle) {
         let name = bundle.extension().map(|extension| extension.name.as_str());
-        for verb in ["update", "patch"] {
-            self.add(None, None, atom(GROUP, "clusterextensions/finalizers", name, verb), true);
-        }
+        self.add(None, None, atom(GROUP, "clusterextensions/finalizers", name, "update"), true);
     }
 
     /// The rights that the server requires for writing a role or a binding of the bundle.

@@ -83,9 +83,10 @@ fn check_bundle(
     let violations = support.unsupported.into_iter().map(|unsupported| {
         let (doc, help) = match unsupported.reason {
             UnsupportedKind::Olm => (&UNSUPPORTED_BUNDLE, "OLM v1 does not install the bundle until this is fixed"),
-            UnsupportedKind::OwnedVersionMismatch => {
-                (&OWNED_VERSION_MISMATCH, "name a version that the CRD serves and that the operator watches")
-            }
+            UnsupportedKind::OwnedVersionMismatch => (
+                &OWNED_VERSION_MISMATCH,
+                "name a version that the CRD serves and that the operator watches, and the kind of the CRD",
+            ),
         };
         let place = unsupported.place.filter(|place| place.object.0 == "ClusterServiceVersion");
         let steps = place.map(|place| place.steps).unwrap_or_default();

@@ -7,8 +7,8 @@ use gantry_catalog::resolve::{InstalledBundle, NoCandidateReason, ResolutionErro
 use gantry_catalog::{Channel, Package, PackageBundle, REQUIRED, SemanticVersion, VersionRelease};
 
 use super::rules::{
-    AMBIGUOUS_CATALOGS, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, NO_BUNDLE_FOUND, UNSUPPORTED_BUNDLE, UPGRADE_EDGE_MISSING,
-    VERSION_RANGE_INVALID,
+    AMBIGUOUS_CATALOGS, DOWNGRADE, MAJOR_UPGRADE, MAJOR_ZERO_UPGRADE, NO_BUNDLE_FOUND, UNSUPPORTED_BUNDLE,
+    UPGRADE_EDGE_MISSING, VERSION_RANGE_INVALID,
 };
 use super::{RequestedExtension, Selected, ViolationsFound, entry, violation};
 use crate::rule::RuleDoc;
@@ -18,6 +18,7 @@ use gantry_core::problem::did_you_mean;
 use gantry_core::resource::Step;
 use gantry_core::text::sanitize;
 use gantry_olm::cluster_catalog::NAME_LABEL;
+use gantry_olm::cluster_extension::ExtensionFieldPaths;
 
 /// The maximum number of versions, packages or channels that a message names.
 const NAMES_SHOWN: usize = 6;
@@ -250,7 +251,7 @@ impl<'a> FailedExtension<'a> {
                 let next: Vec<String> = next.filter(|version| seen.insert(version.clone())).collect();
                 has_next = !next.is_empty();
                 match has_next {
-                    false => format!("the catalog has no update from {at}"),
+                    false => self.no_update(package, installed),
                     true => format!("{at} can be updated to {}", listed(next.iter().map(String::as_str))),
                 }
             }
@@ -268,16 +269,29 @@ impl<'a> FailedExtension<'a> {
                 ));
             }
         }
-        let policy = if extension.places == gantry_olm::cluster_extension::ExtensionFieldPaths::V1 {
-            "SelfCertified"
-        } else {
-            "Ignore"
-        };
+        let policy = unconstrained(extension.places);
         help.push_str(&format!("; upgradeConstraintPolicy: {policy} installs it without an edge, at your own risk"));
         let is_pinned = !extension.wanted.version.is_empty();
         let at = if is_pinned { extension.places.version() } else { extension.places.package() };
         let label = format!("no upgrade edge from {}", sanitize(&installed.version));
         self.with_olm_message(&UPGRADE_EDGE_MISSING, help, at, &label)
+    }
+
+    /// That the catalog has no update, or none in the channels of the extension, and which other channels have one.
+    fn no_update(&self, package: &Package, installed: &InstalledBundle) -> String {
+        let (at, channels) = (sanitize(&installed.version), &self.asked.extension.wanted.channels);
+        let has_update = |channel: &&String| {
+            let graph = UpgradeGraph::new(package, std::slice::from_ref(*channel));
+            !graph.edges(&installed_ref(installed)).is_empty()
+        };
+        let others: Vec<&str> = package.channels.keys().filter(has_update).map(String::as_str).collect();
+        if channels.is_empty() || others.is_empty() {
+            return format!("the catalog has no update from {at}");
+        }
+        let named = listed(channels.iter().map(String::as_str));
+        let (channel, has) = if channels.len() == 1 { ("channel", "has") } else { ("channels", "have") };
+        let (other, have) = if others.len() == 1 { ("channel", "has") } else { ("channels", "have") };
+        format!("{channel} {named} {has} no update from {at}, but {other} {} {have} one", listed(others))
     }
 
     /// `upgradeConstraints: semver`.
@@ -286,16 +300,37 @@ impl<'a> FailedExtension<'a> {
         let major = |version: &VersionRelease| version.version.major;
         let is_zero = version_of(installed).is_ok_and(|installed| major(&installed) == 0)
             && target.as_ref().is_some_and(|target| major(target) == 0);
-        let doc = if is_zero { &MAJOR_ZERO_UPGRADE } else { &MAJOR_UPGRADE };
+        let is_older = version_of(installed)
+            .is_ok_and(|before| target.as_ref().is_some_and(|target| target.precedence(&before).is_lt()));
+        let (doc, label) = match (is_older, is_zero) {
+            (true, _) => (&DOWNGRADE, "an older version"),
+            (false, true) => (&MAJOR_ZERO_UPGRADE, "different minor version below 1.0.0"),
+            (false, false) => (&MAJOR_UPGRADE, "different major version"),
+        };
+        let places = self.asked.extension.places;
+        let has_edge = in_range.first().zip(self.graph(in_range)).is_some_and(|((_, bundle), (graph, ..))| {
+            graph.edges(&installed_ref(installed)).iter().any(|edge| edge.to == bundle.name)
+        });
+        let way = match has_edge {
+            true => "upgradeConstraints: catalog follows the edge of the catalog that leads there".to_owned(),
+            false => format!(
+                "upgradeConstraintPolicy: {} with exactly this version installs it, at your own risk",
+                unconstrained(places)
+            ),
+        };
         let target = target.map_or("it".to_owned(), |target| target.to_string());
         let help = format!(
             "{target} is not a compatible update of {} in semantic versioning, which the configuration requires \
-             (upgradeConstraints: semver); upgradeConstraints: catalog allows all edges of the catalog",
+             (upgradeConstraints: semver); {way}",
             sanitize(&installed.version)
         );
-        self.with_olm_message(doc, help, self.asked.extension.places.version(), "different major version")
-            .severity(Severity::Error)
+        self.with_olm_message(doc, help, places.version(), label).severity(Severity::Error)
     }
+}
+
+/// The policy by which OLM follows no edges.
+fn unconstrained(places: ExtensionFieldPaths) -> &'static str {
+    if places == ExtensionFieldPaths::V1 { "SelfCertified" } else { "Ignore" }
 }
 
 /// The installed bundle, as the start of an upgrade path.

@@ -114,6 +114,10 @@ impl<'a> ExtensionPrerequisite<'a> {
     pub fn service_account(asked: &'a RequestedExtension) -> Option<ExtensionPrerequisite<'a>> {
         let extension = &asked.extension;
         let named = |name: &&String| !name.is_empty();
+        // Kubernetes creates it in each namespace.
+        if extension.service_account == "default" {
+            return None;
+        }
         let (name, namespace) =
             (Some(&extension.service_account).filter(named)?, Some(&extension.namespace).filter(named)?);
         let resource = Resource::built_in("", "ServiceAccount", "serviceaccounts", true);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gantry_catalog::bundle::{OlmRelease, Profile, Support, Unsupported};
 use gantry_catalog::csv::Csv;
 use gantry_catalog::resolve::{
-    InstalledBundle, ResolvedCatalogBundle, Resolver, ServedCatalog, is_semver_update, version_of,
+    InstalledBundle, ResolvedCatalogBundle, Resolver, ServedCatalog, UpgradeConstraints, is_semver_update, version_of,
 };
 use gantry_catalog::{Package, PackageBundle, SemanticVersion};
 
@@ -75,25 +75,34 @@ impl Resolution<'_> {
         let extension = &self.asked.extension;
         let before = version_of(installed).ok()?;
         let (from, to) = (sanitize(&installed.version), sanitize(&bundle.version));
-        let step = format!("package {} is upgraded from {from} to {to}", sanitize(&extension.wanted.package));
+        let package_name = sanitize(&extension.wanted.package);
+        let is_older = version.precedence(&before).is_lt();
+        let moved = if is_older { "downgraded" } else { "upgraded" };
+        let step = format!("package {package_name} is {moved} from {from} to {to}");
         let violation_at =
             |doc, message: String, help: &str, at| violation(doc, self.asked.change, message, help.into(), at);
         let at = match extension.wanted.version.is_empty() {
             true => extension.places.package(),
             false => extension.places.version(),
         };
-        if version.precedence(&before).is_lt() {
+        if is_older {
             let help = "an older release may not be able to read what the newer one has written (CRDs, objects, data): \
                 make sure that this is intended";
             return Some(violation_at(&DOWNGRADE, format!("{step}, an older version"), help, at));
         }
-        if has_edge(package, &extension.wanted.channels, installed, &bundle.name).is_none() {
-            let message = format!("{step} without an upgrade edge in the catalog");
-            let help = "the publisher does not support this update; to see the path along the edges: gantry catalog \
-                PACKAGE --from VERSION --to VERSION";
-            return Some(violation_at(&FORCED_UPGRADE, message, help, extension.places.policy()));
+        let is_compatible = is_semver_update(&before.version, &version.version);
+        // With `upgradeConstraints: semver`, OLM needs no edge.
+        let needs_edge = extension.wanted.constraints != UpgradeConstraints::Semver;
+        if needs_edge && has_edge(package, &extension.wanted.channels, installed, &bundle.name).is_none() {
+            let what = if is_compatible { "" } else { ", to a version that may be incompatible" };
+            let message = format!("{step} without an upgrade edge in the catalog{what}");
+            let help = format!(
+                "the publisher does not support this update; to see the path along the edges: gantry catalog \
+                 {package_name} --from {from} --to {to}"
+            );
+            return Some(violation_at(&FORCED_UPGRADE, message, &help, extension.places.policy()));
         }
-        if is_semver_update(&before.version, &version.version) {
+        if is_compatible {
             return None;
         }
         let is_zero = before.version.major == 0 && version.version.major == 0;

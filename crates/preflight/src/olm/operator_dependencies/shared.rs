@@ -4,7 +4,7 @@
 //! against the new schema. OLM's documentation does not mention this; it is implemented in `pkg/lib/crd` and
 //! `validateV1CRDCompatibility` of operator-lifecycle-manager.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::nodes::{OperatorChanges, OperatorNode};
 use super::rules::SHARED_CRD_NOT_COMPATIBLE;
@@ -32,15 +32,14 @@ pub async fn check(nodes: &OperatorChanges, context: &Context<'_>) -> Violations
         let shown = operators.into_values().collect::<Vec<_>>().join(", ");
         let (change, name) = (pair.change, pair.name.clone());
         if let Ok(crds) = pair.crds() {
-            let versions = |crd: &gantry_core::crd::Crd| -> BTreeSet<String> {
-                crd.served_versions().map(|version| version.name.to_string()).collect()
-            };
-            for removed in versions(&crds.live).difference(&versions(&crds.desired)) {
+            // A version that stays with `served: false` is no removal: that is how one is retired.
+            let removed = crds.live.served_versions().map(|version| &*version.name);
+            for removed in removed.filter(|name| crds.desired.version(name).is_none()) {
                 let message = format!(
                     "served version {} of {name} is removed, but several operators own the CRD: {shown}",
                     sanitize(removed)
                 );
-                let help = "keep serving it until no operator needs it: OLM refuses the update".to_owned();
+                let help = "keep it, with served: false if no operator needs it: OLM refuses the update".to_owned();
                 found.violations.push(violation(&SHARED_CRD_NOT_COMPATIBLE, change, message, help));
             }
         }
