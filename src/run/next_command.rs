@@ -33,7 +33,7 @@ impl NextCommand {
 
     /// With the flags of a cluster.
     pub fn on(mut self, cluster: &ClusterFlags) -> Self {
-        self.0.extend_from_slice(&cluster.0);
+        self.0.extend_from_slice(&cluster.flags);
         self
     }
 }
@@ -48,7 +48,11 @@ impl std::fmt::Display for NextCommand {
 
 /// The flags by which a run found its cluster and its configuration. A token is not among them.
 #[derive(Debug, Clone, Default)]
-pub struct ClusterFlags(Vec<String>);
+pub struct ClusterFlags {
+    flags: Vec<String>,
+    /// The namespace of objects that name none, if a flag chose it.
+    namespace: Option<String>,
+}
 
 impl ClusterFlags {
     /// Those among these flags. `context`: the cluster, if the run is on several.
@@ -68,12 +72,13 @@ impl ClusterFlags {
             .flags("--as-group", identity.groups.iter().map(String::as_str))
             .flags("-c", config.config_files.iter().filter_map(|file| file.to_str()))
             .switch("--allow-exec", config.allow_exec);
-        ClusterFlags(flags.0)
+        ClusterFlags { flags: flags.0, namespace: None }
     }
 
     /// Those of a deploy or a check.
     pub fn of_flow(args: &FlowArgs, context: Option<&str>) -> Self {
-        Self::new(&args.input.target.kubeconfig, &args.identity, &args.input.config, context)
+        let flags = Self::new(&args.input.target.kubeconfig, &args.identity, &args.input.config, context);
+        ClusterFlags { namespace: args.input.target.namespace.clone(), ..flags }
     }
 }
 
@@ -84,5 +89,6 @@ pub fn history(app: &App, cluster: &ClusterFlags) -> NextCommand {
 
 /// The command that deploys manifests, in a folder that the user names, as an app.
 pub fn deploy(app: &App, cluster: &ClusterFlags) -> NextCommand {
-    NextCommand::new(&["deploy", "-a", &app.name, "--app-namespace", &app.namespace, "-f", "DIR"]).on(cluster)
+    let command = NextCommand::new(&["deploy", "-a", &app.name, "--app-namespace", &app.namespace, "-f", "DIR"]);
+    command.flag("-n", cluster.namespace.as_deref()).on(cluster)
 }

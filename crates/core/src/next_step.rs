@@ -25,7 +25,9 @@ pub fn in_rollback(help: &str) -> String {
     }
     match help {
         FIX_MANIFEST | FIX_HERE => FIX_REVISION.to_owned(),
-        _ if help.contains("manifest") && help != FIX_REVISION && !help.starts_with(CORRECTED) => {
+        // What names a command is complete.
+        _ if help.contains("gantry ") || help == FIX_REVISION || help.starts_with(CORRECTED) => help.to_owned(),
+        _ if help.contains("manifest") => {
             format!("{CORRECTED}{help}")
         }
         _ => help.to_owned(),

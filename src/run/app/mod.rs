@@ -441,7 +441,7 @@ impl ManagedApp {
             namespace: namespace.clone(),
             name: None,
             verb: "list",
-            otherwise: (!self.deletes).then_some(WITHOUT_PRUNING),
+            otherwise: (!self.deletes).then_some(WITHOUT_PRUNING.into()),
         })
     }
 
@@ -461,7 +461,7 @@ impl ManagedApp {
                 namespace: object.authorized_in().map(str::to_owned),
                 name: Some(object.name.clone()),
                 verb,
-                otherwise,
+                otherwise: otherwise.map(Into::into),
             };
             [right(verb), right("get")]
         };
@@ -504,7 +504,11 @@ impl ManagedApp {
                             group => format!("{}.{group}", resource.plural),
                         };
                         let grant = format!("grant the verb {verb} on {what}");
-                        let help = right.otherwise.map(|otherwise| format!("{grant}, or {otherwise}")).unwrap_or(grant);
+                        let help = right
+                            .otherwise
+                            .as_ref()
+                            .map(|otherwise| format!("{grant}, or {otherwise}"))
+                            .unwrap_or(grant);
                         problems.push(Problem::new(format!("not permitted to {verb} {}", right.object)).help(help));
                     }
                     Err(problem) if is_of_webhook(&problem) => {}

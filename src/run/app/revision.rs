@@ -1,5 +1,6 @@
 //! The revision of a deploy: what is kept of it, and the command that goes back to an earlier one.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use clap::ValueEnum;
@@ -162,7 +163,14 @@ impl ManagedApp {
     fn of_revisions(&self, verb: &'static str, otherwise: Option<&'static str>) -> ObjectLookup {
         let object = std::sync::Arc::new(revisions::any_secret(&self.app));
         let namespace = object.namespace.clone();
-        ObjectLookup { object, resource: revisions::secrets(), namespace, name: None, verb, otherwise }
+        ObjectLookup {
+            object,
+            resource: revisions::secrets(),
+            namespace,
+            name: None,
+            verb,
+            otherwise: otherwise.map(Cow::from),
+        }
     }
 
     /// The requests that keep the revision of a deploy.

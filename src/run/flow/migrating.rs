@@ -4,6 +4,7 @@
 //! what moves before ─► prove ─► check ─► question ─► write, trim ─► deploy ─► what moves after: prove, question, write, trim
 //! ```
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -45,14 +46,14 @@ impl MigratingCrds {
         self.before.union(&self.after).flat_map(|crd| {
             let object = Arc::new(ObjectRef::crd(crd));
             let otherwise = match self.before.contains(crd) {
-                true => {
-                    "let somebody who has it move the objects first, with gantry migrate --all --prune-stored-versions, \
+                true => format!(
+                    "let somebody who has it move the objects first, with gantry migrate {crd} --prune-stored-versions, \
                      and deploy without --migrate"
-                }
-                false => {
-                    "deploy without --migrate, and let somebody who has it move the objects then: gantry migrate --all \
+                ),
+                false => format!(
+                    "deploy without --migrate, and let somebody who has it move the objects then: gantry migrate {crd} \
                      --prune-stored-versions"
-                }
+                ),
             };
             rights_for(crd).into_iter().map(move |MigrationRight { resource, name, verb }| ObjectLookup {
                 object: Arc::clone(&object),
@@ -60,7 +61,7 @@ impl MigratingCrds {
                 namespace: None,
                 name,
                 verb,
-                otherwise: Some(otherwise),
+                otherwise: Some(Cow::from(otherwise.clone())),
             })
         })
     }

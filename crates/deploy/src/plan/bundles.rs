@@ -208,7 +208,7 @@ impl BundleWriter {
     }
 
     /// Finds out how a live object was written; `None` if `managedFields` do not say it.
-    pub(super) fn of_live(live: &RawObject) -> Option<Self> {
+    pub fn of_live(live: &RawObject) -> Option<Self> {
         let live = live.value();
         let entries: Vec<ManagerEntry<'_>> =
             ManagerEntry::all(&live).filter(|entry| entry.subresource().is_empty()).collect();

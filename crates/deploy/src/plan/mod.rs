@@ -44,6 +44,7 @@ pub mod strategy;
 mod terminating;
 pub(crate) mod unchanged;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -137,7 +138,7 @@ pub struct ObjectLookup {
     /// The verb in RBAC.
     pub verb: &'static str,
     /// How the deploy does without it, if it can.
-    pub otherwise: Option<&'static str>,
+    pub otherwise: Option<Cow<'static, str>>,
 }
 
 impl Plan {

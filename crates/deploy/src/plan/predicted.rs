@@ -11,7 +11,7 @@ use super::published::Published;
 use super::{Action, Change, Plan, kinds};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DRY_RUNS_IN_FLIGHT, Described, DryRunError, FormerTools, Refuser, Target};
-use gantry_core::merge::{self, MergeSchema, Owners};
+use gantry_core::merge::{self, MergeSchema};
 use gantry_core::resource::{RawObject, Resource};
 use gantry_core::secret;
 
@@ -166,8 +166,8 @@ fn merged(change: &Change, live: Option<&Value>, schema: MergeSchema<'_, Value>,
     }
     match live {
         Some(live) => match change.former_tools() {
-            FormerTools::AsHelm => {
-                let owners = Owners::of_helm(live, change.manager(field_manager), &change.desired.object.api_version);
+            helm @ FormerTools::AsHelm => {
+                let owners = helm.owners(live, change.manager(field_manager), &change.desired.object.api_version);
                 merge::merge_owned(live, &intent, schema, owners)
             }
             _ => merge::merge_by(live, &intent, schema, change.manager(field_manager)),

@@ -8,9 +8,10 @@ use super::{Deletions, OwnedObjectName, list_some, violation};
 use crate::{CouldNotCheck, Notices, Violation, ViolationSubject, ViolationsFound};
 use gantry_cluster::{self as cluster, ListRequest};
 use gantry_core::crd::Crd;
-use gantry_core::resource::{HELM_KEEP, HELM_RELEASE, RawObject, Resource};
+use gantry_core::resource::{HELM_KEEP, RawObject, Resource};
 use gantry_core::text::{count, sanitize};
 use gantry_deploy::plan::Plan;
+use gantry_deploy::plan::bundles::BundleWriter;
 use gantry_deploy::plan::removal::Removal;
 use gantry_olm::cluster_catalog::GROUP;
 use gantry_olm::cluster_extension::{self, OWNER_KIND, OWNER_NAME};
@@ -97,7 +98,7 @@ async fn lost_crds(deletions: &Deletions<'_>, name: &str, kept: &BTreeSet<&str>)
     let request = ListRequest { label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
     let gather = |crds: &mut Vec<Result<(String, Option<Resource>), String>>, json: &str| {
         let crd = cluster::listed(json, &resource).ok_or_else(|| "it is not an object".to_owned());
-        if crd.as_ref().is_ok_and(|live| is_kept_by_helm(&live.raw)) {
+        if crd.as_ref().is_ok_and(|live| stays_when_it_leaves(&live.raw)) {
             return;
         }
         let crd = crd.and_then(|live| Crd::read(&live.raw).map_err(|error| error.to_string()));
@@ -121,10 +122,11 @@ async fn lost_crds(deletions: &Deletions<'_>, name: &str, kept: &BTreeSet<&str>)
     Ok(lost)
 }
 
-/// Whether Helm, with which OLM v1 writes by default, leaves the object alone when it leaves the bundle.
-fn is_kept_by_helm(live: &RawObject) -> bool {
-    let annotations = &live.value()["metadata"]["annotations"];
-    annotations[HELM_RELEASE].is_string() && annotations[HELM_KEEP.0] == HELM_KEEP.1
+/// Whether OLM leaves the object alone when it leaves the bundle: it writes it with Helm, which honours the annotation.
+/// Boxcutter does not.
+fn stays_when_it_leaves(live: &RawObject) -> bool {
+    let is_kept = live.value()["metadata"]["annotations"][HELM_KEEP.0] == HELM_KEEP.1;
+    is_kept && matches!(BundleWriter::of_live(live), Some(BundleWriter::Helm(_)))
 }
 
 async fn of_crd(

@@ -93,7 +93,7 @@ pub fn violations_of_lookups(plan: &Plan, lookups: &[ObjectLookup], held: &Revie
             first.object
         );
         let mut violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
-        if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise) {
+        if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise.as_ref()) {
             violation.body.help = format!("{otherwise}; or {}", violation.body.help);
         }
         Violation { subject: ViolationSubject::Object((*first.object).clone()), at: Vec::new(), ..violation }

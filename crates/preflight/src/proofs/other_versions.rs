@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 /// The fields that every resource has.
 const OF_RESOURCES: [&str; 3] = ["apiVersion", "kind", "metadata"];
-/// Up to this many gained fields, every combination of present fields is considered.
+/// Up to this many gained fields, every combination of present fields is considered, and beyond it no bound.
 const MAX_COMBINED: usize = 4;
 
 /// The schema of a version as objects that are read from storage meet it: with the defaults of the storage version.
@@ -108,12 +108,13 @@ fn bounds_of_kept(keywords: &mut Map<String, Value>, gained: &[&str]) -> Option<
             };
             (0..1 << gained.len()).map(chosen).collect()
         }
-        _ => vec![Vec::new(), gained.to_vec()],
+        // Live accepts more without the bounds, and what it does not accept is tried later.
+        _ => return None,
     };
     let of_choice = |present: &Vec<&str>| {
         let mut asked = Map::new();
         for (keyword, bound) in bounds.into_iter().flatten() {
-            asked.insert(keyword.to_owned(), (bound + present.len() as u64).into());
+            asked.insert(keyword.to_owned(), bound.saturating_add(present.len() as u64).into());
         }
         if !present.is_empty() {
             asked.insert("required".to_owned(), json!(present));

@@ -84,13 +84,13 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
         return found;
     }
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
-        found.extend(stricter_lower(pair, between, [lower, higher], known.contains(&(lower, higher))));
         let text = |crd: &Crd, name: &str| crd.version(name).and_then(CrdVersion::schema).map(str::to_owned);
         if known.contains(&(lower, higher))
             && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))
         {
             continue;
         }
+        found.extend(stricter_lower(pair, between, [lower, higher], known.contains(&(lower, higher))));
         let mut differences = between(&pair.desired, lower, higher);
         if known.contains(&(lower, higher)) {
             let had = between(&pair.live, lower, higher);
