@@ -159,7 +159,7 @@ pub async fn plan_and_check(
         .chain(autoscaled)
         .chain(classes)
         .chain(kapp_labels::notice(&plan))
-        .chain(handover::notices(&plan))
+        .chain(handover::notices(&plan, &conflicts))
         .chain(left_out)
         .chain(order.notices)
         .chain(order.unawaited.into_iter().filter(|_| settings.wait == WaitPolicy::Crds))

@@ -16,8 +16,13 @@ fn fixture(name: &str, file: &str, samples: &Samples) -> Value {
 }
 
 fn check(crd: &Value, checks: &str) -> Output {
-    let arguments = ["check", "-f", "-", "--force-conflicts", "-o", "json", "--preflight", checks];
-    Gantry::new().kubeconfig(control_plane().kubeconfig("admin")).args(arguments).stdin(crd.to_string()).run()
+    check_with(crd, checks, &["-o", "json"])
+}
+
+fn check_with(crd: &Value, checks: &str, flags: &[&str]) -> Output {
+    let arguments = ["check", "-f", "-", "--force-conflicts", "--preflight", checks];
+    let gantry = Gantry::new().kubeconfig(control_plane().kubeconfig("admin"));
+    gantry.args(arguments).args(flags.iter().copied()).stdin(crd.to_string()).run()
 }
 
 /// Rule, severity and path of the findings.
@@ -124,13 +129,68 @@ fn a_null_that_is_kept_is_refused_as_gantry_says() {
     let desired = fixture(name, "desired.yaml", &samples);
     check(&desired, "CRDUpgradeSafety").code(3);
     samples.live(&desired);
+    is_not_replaced(&samples, &spec, "oldSelf");
+}
+
+/// Replaces the object until the server, which has a new schema, refuses it with these words.
+fn is_not_replaced(samples: &Samples, spec: &Value, words: &str) {
     let path = samples.path("one");
-    eventually("the same manifest is refused", || {
-        let mut object = object(&samples, "v1", &spec);
+    eventually("the manifest is refused", || {
+        let mut object = object(samples, "v1", spec);
         object["metadata"]["resourceVersion"] = control_plane().get(&path).1["metadata"]["resourceVersion"].clone();
-        let (status, answer) = control_plane().put(&path, &object);
-        (status == 422 && answer["message"].as_str().is_some_and(|message| message.contains("oldSelf"))).then_some(())
+        let (status, answer) = control_plane().put(&format!("{path}?dryRun=All"), &object);
+        (status == 422 && answer["message"].as_str().is_some_and(|message| message.contains(words))).then_some(())
     });
+}
+
+#[test]
+fn a_default_that_a_rule_about_updates_sees_is_refused_as_gantry_says() {
+    let cases = [
+        ("frozen-default-changed", json!({}), json!({}), "spec.x: Invalid value"),
+        ("frozen-default-added", json!({}), json!({"x": "z"}), "spec.x: Invalid value"),
+        ("default-of-a-frozen-object-removed", json!({"p": {}}), json!({"p": {}}), "spec.p: Invalid value"),
+        (
+            "frozen-default-in-a-list-map",
+            json!({"l": [{"name": "a"}]}),
+            json!({"l": [{"name": "a"}]}),
+            "spec.l[0].x: Invalid",
+        ),
+        ("default-of-an-immutable-object-added", json!({}), json!({"o": {"a": "z"}}), "spec.o: Invalid value"),
+        ("default-of-a-ratcheted-flag", json!({}), json!({}), "spec.x: Invalid value"),
+        ("default-of-a-ratcheted-number-added", json!({}), json!({"x": 4}), "spec.x: Invalid value"),
+        ("default-frozen-on-a-condition", json!({"mode": "locked"}), json!({"mode": "locked"}), "spec: Invalid value"),
+    ];
+    for (name, created, sent, words) in cases {
+        let samples = Samples::new();
+        let desired = fixture(name, "desired.yaml", &samples);
+        samples.live(&fixture(name, "live.yaml", &samples));
+        create(&samples, "v1", &created);
+        for preset in ["semantic", "evidence"] {
+            let output = check_with(&desired, "CRDUpgradeSafety", &["--preset", preset, "-o", "json"]);
+            output.code(3);
+            let findings = output.report()["checks"][0]["findings"].clone();
+            let witness = &findings[0]["witnesses"][0];
+            assert!(witness["oldObject"].is_object(), "{name} {preset}: {output}");
+        }
+        check_with(&desired, "CRDUpgradeSafety", &[]).code(3).contains_nowhere("nothing is refused");
+        samples.live(&desired);
+        is_not_replaced(&samples, &sent, words);
+    }
+}
+
+#[test]
+fn what_the_stored_default_hides_stays_an_error_under_evidence() {
+    let samples = Samples::new();
+    let name = "required-default-removed";
+    let desired = fixture(name, "desired.yaml", &samples);
+    samples.live(&fixture(name, "live.yaml", &samples));
+    create(&samples, "v1", &json!({}));
+    let output = check_with(&desired, "CRDUpgradeSafety", &["--preset", "evidence", "-o", "json"]);
+    output.code(3);
+    let finding = output.report()["checks"][0]["findings"][0].clone();
+    assert_eq!(finding["evidence"]["examined"], "no", "{output}");
+    samples.live(&desired);
+    is_not_replaced(&samples, &json!({}), "spec.a: Required value");
 }
 
 #[test]

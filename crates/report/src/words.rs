@@ -2,8 +2,10 @@
 
 use super::Report;
 use super::view::flow;
-use super::view::phrases::{affected_party, describe_refused_updates, severity_word, witness_result};
-use gantry_core::finding::{BaselineEntry, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness};
+use super::view::phrases::{affected_party, describe_effect, severity_word, witness_result};
+use gantry_core::finding::{
+    BaselineEntry, Breaks, CheckReport, CheckStatus, Finding, Severity, Source, Verdict, Witness,
+};
 use gantry_core::text;
 
 /// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
@@ -57,12 +59,8 @@ pub fn place(source: &Source) -> String {
 
 /// Who is affected and how, one sentence each.
 pub fn breaks(finding: &Finding) -> Vec<String> {
-    let said = finding.body.breaks.iter().map(|breaks| affected_party(*breaks));
-    said.zip(&finding.body.breaks)
-        .map(|((who, how), breaks)| {
-            format!("{who}: {}", describe_refused_updates(*breaks, &[finding]).unwrap_or_else(|| how.to_owned()))
-        })
-        .collect()
+    let one = |breaks: &Breaks| format!("{}: {}", affected_party(*breaks).0, describe_effect(*breaks, &[finding]));
+    finding.body.breaks.iter().map(one).collect()
 }
 
 /// The next steps, one line each.

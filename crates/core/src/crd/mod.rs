@@ -101,9 +101,20 @@ pub struct CrdVersion {
     pub scale: Option<ScaleSubresource>,
     /// The JSON paths that field selectors can use.
     pub selectable_fields: Vec<String>,
-    /// The names of the additional columns of `kubectl get`.
-    pub printer_columns: Vec<String>,
+    /// The additional columns of `kubectl get`.
+    pub printer_columns: Vec<PrinterColumn>,
     schema: Option<SharedSlice>,
+}
+
+/// A column of `kubectl get`. What is absent is empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrinterColumn {
+    /// Its heading.
+    pub name: String,
+    /// What it shows.
+    pub json_path: String,
+    /// The type of its value, which decides how it is printed.
+    pub value_type: String,
 }
 
 /// The paths of the scale subresource. An absent path is empty.

@@ -11,7 +11,7 @@ use serde_path_to_error::Segment;
 
 use super::{
     ConversionClientConfig, ConversionStrategy, ConversionWebhookConfig, Crd, CrdConversion, CrdNames, CrdReadError,
-    CrdReadErrorKind, CrdVersion, ScaleSubresource, ServiceReference, SharedSlice, steps,
+    CrdReadErrorKind, CrdVersion, PrinterColumn, ScaleSubresource, ServiceReference, SharedSlice, steps,
 };
 use crate::resource::Step;
 
@@ -72,7 +72,7 @@ struct RawVersion<'a> {
     deprecation_warning: Option<String>,
     subresources: Option<RawSubresources>,
     selectable_fields: Option<Vec<SelectableField>>,
-    additional_printer_columns: Option<Vec<PrinterColumn>>,
+    additional_printer_columns: Option<Vec<RawPrinterColumn>>,
     #[serde(borrow)]
     schema: Option<RawSchema<'a>>,
 }
@@ -99,9 +99,11 @@ struct SelectableField {
 }
 
 #[derive(Deserialize)]
-#[serde(expecting = "a mapping")]
-struct PrinterColumn {
+#[serde(rename_all = "camelCase", expecting = "a mapping")]
+struct RawPrinterColumn {
     name: Option<String>,
+    json_path: Option<String>,
+    r#type: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -219,8 +221,17 @@ fn version(index: usize, raw: RawVersion<'_>, text: &Arc<str>) -> Result<CrdVers
             label_selector_path: scale.label_selector_path.unwrap_or_default(),
         }),
         selectable_fields: raw.selectable_fields.into_iter().flatten().filter_map(|field| field.json_path).collect(),
-        printer_columns: raw.additional_printer_columns.into_iter().flatten().filter_map(|c| c.name).collect(),
+        printer_columns: raw.additional_printer_columns.into_iter().flatten().filter_map(read_column).collect(),
         schema: schema.map(|schema| SharedSlice::new(text, schema.get())),
+    })
+}
+
+fn read_column(raw: RawPrinterColumn) -> Option<PrinterColumn> {
+    let RawPrinterColumn { name, json_path, r#type } = raw;
+    Some(PrinterColumn {
+        name: name?,
+        json_path: json_path.unwrap_or_default(),
+        value_type: r#type.unwrap_or_default(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::conflicts::ChangeConflicts;
 use super::{Change, Plan};
 use gantry_cluster::FormerTools;
 use gantry_core::managed_fields::FieldSet;
@@ -24,26 +25,37 @@ struct ForeignFields {
 }
 
 /// Whose fields are taken over, and which fields stay although no manifest sets them.
-pub fn notices(plan: &Plan) -> Vec<Problem> {
-    let written = |change: &&Change| change.is_written() && change.live.is_some();
-    let written: Vec<&Change> = plan.changes.iter().filter(written).collect();
-    let found = in_parallel(&written, |change| fields_of(change, &plan.policy.field_manager));
-    let mut taken: BTreeMap<String, Vec<&Change>> = BTreeMap::new();
+///
+/// Of an object in conflict nothing is taken over, unless the deploy forces it.
+pub fn notices(plan: &Plan, conflicts: &[ChangeConflicts]) -> Vec<Problem> {
+    let written = |(_, change): &(usize, &Change)| change.is_written() && change.live.is_some();
+    let written: Vec<(usize, &Change)> = plan.changes.iter().enumerate().filter(written).collect();
+    let found = in_parallel(&written, |(_, change)| fields_of(change, &plan.policy.field_manager));
+    let is_refused =
+        |number: usize| !plan.policy.force_conflicts && conflicts.iter().any(|found| found.change == number);
+    let mut taken: BTreeMap<(bool, String), Vec<&Change>> = BTreeMap::new();
     let mut staying: BTreeMap<BTreeSet<(String, String)>, Vec<&Change>> = BTreeMap::new();
-    for (change, fields) in written.into_iter().zip(found) {
+    for ((number, change), fields) in written.into_iter().zip(found) {
         let Some(fields) = fields else { continue };
         if !fields.tools.is_empty() {
-            taken.entry(merge::listed(fields.tools).into_owned()).or_default().push(change);
+            let tools = merge::listed(fields.tools).into_owned();
+            taken.entry((is_refused(number), tools)).or_default().push(change);
         }
         if !fields.staying.is_empty() {
             staying.entry(fields.staying).or_default().push(change);
         }
     }
-    let taken = taken.into_iter().map(|(tool, changes)| {
-        let message = format!(
-            "taking over from {tool}: {}. What {tool} set there and the manifests do not set is removed",
-            named(&changes)
-        );
+    let taken = taken.into_iter().map(|((is_refused, tool), changes)| {
+        let objects = named(&changes);
+        let message = match is_refused {
+            true => format!(
+                "not taken over from {tool}, because of the conflicts: {objects}. With --force-conflicts, what {tool} set \
+                 there and the manifests do not set is removed"
+            ),
+            false => format!(
+                "taking over from {tool}: {objects}. What {tool} set there and the manifests do not set is removed"
+            ),
+        };
         Problem::new(message).help("gantry diff shows what changes")
     });
     let staying = staying.into_iter().map(|(fields, changes)| {

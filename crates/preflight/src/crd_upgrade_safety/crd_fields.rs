@@ -19,10 +19,10 @@ use FieldCoverage::{Rules, Waived};
 pub const FIELDS: &[(&str, &str, FieldCoverage)] = &[
     ("CustomResourceColumnDefinition", "description", Waived("documentation")),
     ("CustomResourceColumnDefinition", "format", Waived("how kubectl prints a column")),
-    ("CustomResourceColumnDefinition", "jsonPath", Waived("what a column shows; no request depends on it")),
+    ("CustomResourceColumnDefinition", "jsonPath", Rules(&["PrinterColumnRemoved"])),
     ("CustomResourceColumnDefinition", "name", Rules(&["PrinterColumnRemoved"])),
     ("CustomResourceColumnDefinition", "priority", Waived("how kubectl prints a column")),
-    ("CustomResourceColumnDefinition", "type", Waived("how kubectl prints a column")),
+    ("CustomResourceColumnDefinition", "type", Rules(&["PrinterColumnRemoved"])),
     ("CustomResourceConversion", "strategy", Rules(&["ConversionChanged"])),
     ("CustomResourceConversion", "webhook", Rules(&["ConversionChanged"])),
     ("CustomResourceDefinitionNames", "categories", Rules(&["NameRemoved"])),

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | forbidden | error; semantic: info | error (semantic, behaviour only: warning) | error; semantic: `failMode` |
 //! | unknown | info | error (semantic, behaviour only: warning) | `failMode` |
-//! | beyond | info | the rule's own severity; under semantic its semantic severity | |
+//! | beyond | info | the rule's own severity; under semantic that of the finding or rule | |
 //!
 //! What has [an effect beyond the proof](BeyondProof) has at least the severity of that effect.
 
@@ -61,7 +61,7 @@ fn severity(
     };
     let decided = match (rule.weight, verdict) {
         (Weight::Beyond { .. }, Some(Verdict::Equal | Verdict::Widening)) => Severity::Info,
-        (Weight::Beyond { semantic: severity }, _) if is_semantic => severity,
+        (Weight::Beyond { semantic: severity }, _) if is_semantic => diagnosis.semantic.unwrap_or(severity),
         (Weight::Beyond { .. }, _) => rule.doc.severity(),
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
@@ -160,7 +160,7 @@ mod tests {
             // The classic document of OLM: "not allow a serving version of a CRD to be removed right away".
             ("ServedVersionRemoved", Severity::Error, Severity::Error),
             ("SubresourceRemoved", Severity::Warning, Severity::Error),
-            ("VersionUnserved", Severity::Warning, Severity::Warning),
+            ("VersionUnserved", Severity::Warning, Severity::Error),
             ("UnservedVersionRemoved", Severity::Warning, Severity::Warning),
             ("VersionDeprecated", Severity::Info, Severity::Info),
             ("KindChanged", Severity::Error, Severity::Error),

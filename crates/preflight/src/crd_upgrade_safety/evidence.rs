@@ -16,7 +16,7 @@ use crate::objects::Upgrade;
 use crate::objects::question;
 use crate::objects::survey::{IncompleteListReason, Surveyed, SurveyedList};
 use crate::objects::tally::{EXAMPLES, ExampleObject, ManagerCounts, ObjectOutcome, Sum, TalliedCause, Tally};
-use crate::proofs::{ChangeProof, NULL_IS_KEPT};
+use crate::proofs::{ChangeProof, FROZEN, NULL_IS_KEPT};
 use gantry_core::crd::{ConversionStrategy, lost_fields};
 use gantry_core::finding::{Evidence, EvidenceManager, EvidenceObject, Examined, Harm, Severity, WitnessVerdict};
 use gantry_core::merge::deploy_tool;
@@ -79,8 +79,13 @@ impl WeighedViolation {
         let witnesses = self.proof.iter().flat_map(|proof| &proof.witnesses);
         let mut of_updates =
             witnesses.filter(|witness| witness.live == WitnessVerdict::Accepted && witness.old_object.is_some());
-        if self.violation.diagnosis.is_about_updates || of_updates.next().is_some() {
+        let reason = self.proof.as_ref().and_then(|proof| proof.reason.as_deref());
+        let is_frozen = reason.is_some_and(|reason| reason.starts_with(FROZEN));
+        if self.violation.diagnosis.is_about_updates || is_frozen || of_updates.next().is_some() {
             return Some("it refuses certain updates, and stored objects do not show which updates will follow");
+        }
+        if self.violation.diagnosis.is_hidden_by_defaults {
+            return Some("stored objects have the defaults of the live CRD, and do not show who sends none");
         }
         None
     }

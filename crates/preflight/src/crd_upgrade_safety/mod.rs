@@ -517,6 +517,7 @@ impl CrdUpgradeSafety {
             note_open_null(&mut violation, &proofs);
             // Nothing can be proven about an unknown keyword.
             let proof = proof.filter(|_| violation.rule.doc.name != rule::UNKNOWN_CHANGE);
+            note_hidden(&mut violation, proof.as_ref(), &proofs);
             if proof.as_ref().is_some_and(ChangeProof::is_harmless) {
                 validation_rule_change::note_invalid_objects(&mut violation);
             }
@@ -577,6 +578,18 @@ fn note_open_null(violation: &mut RuleViolation, proofs: &BTreeMap<String, Arc<V
     if is_open && violation.rule.doc.name == "NullableChange" {
         violation.diagnosis.beyond_proof.get_or_insert(BeyondProof::KeptNull);
     }
+}
+
+/// Notes that stored objects do not show what is refused, because they have the defaults of the live CRD.
+fn note_hidden(
+    violation: &mut RuleViolation,
+    proof: Option<&ChangeProof>,
+    proofs: &BTreeMap<String, Arc<VersionProof>>,
+) {
+    let of_version = violation.version.as_ref().and_then(|version| proofs.get(version));
+    let (Some(proof), Some(of_version)) = (proof, of_version) else { return };
+    let mut shown = proof.witnesses.iter().map(|witness| &witness.object);
+    violation.diagnosis.is_hidden_by_defaults = shown.any(|object| of_version.hidden.contains(object));
 }
 
 /// Whether no request reads or writes an object at the version, and none is stored at it.

@@ -107,8 +107,13 @@ pub struct ViolationText {
     pub node: Option<(String, Vec<Step>)>,
     /// What no proof about valid objects shows.
     pub beyond_proof: Option<BeyondProof>,
+    /// The severity under `preset: semantic` of a change that the documentation of kapp and OLM does not mention, if it is
+    /// not that of the rule.
+    pub semantic: Option<Severity>,
     /// Whether the server refuses certain updates because of what they change, which no single object shows.
     pub is_about_updates: bool,
+    /// Whether the defaults that stored objects got hide what is refused of those who send none.
+    pub is_hidden_by_defaults: bool,
     /// What the finding says as it is here. Its message, help, effects and proof come from the fields above, the
     /// preset and the prover.
     pub body: FindingBody,

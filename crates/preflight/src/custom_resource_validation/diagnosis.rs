@@ -11,7 +11,7 @@ use crate::objects::group::{AffectedGroup, EffectCause, Groups};
 use crate::rule::RuleDoc;
 use crate::{CouldNotCheck, Violation};
 use gantry_core::crd::{Crd, steps};
-use gantry_core::finding::{Affected, AffectedObject, Severity};
+use gantry_core::finding::{Affected, AffectedObject, Breaks, Severity};
 use gantry_core::resource::Step;
 use gantry_core::text;
 use gantry_deploy::plan::managed;
@@ -273,6 +273,7 @@ fn violation(
     crd: &About<'_>,
 ) -> Violation {
     let ValidationFinding { doc, severity, message, help } = diagnosis;
+    let is_only_of_writers = matches!(key.impact, ObjectImpact::WrittenAt { .. });
     let EffectCause { version, pattern, keyword, .. } = key;
     let label = format!("{}{}", of_all(&group, total), because(&keyword));
     let at: Vec<Step> = match crd.desired.version(&version) {
@@ -286,6 +287,10 @@ fn violation(
     let path = (!pattern.is_empty()).then_some(pattern);
     let violation = Violation::new(doc, change, Some(version.to_string()), message, help, at);
     let mut violation = violation.severity(severity).path(path).label(label);
+    // The objects themselves can be read and written at every other version.
+    if is_only_of_writers {
+        violation.body.breaks = vec![Breaks::Writers];
+    }
     let (count, examples, objects) = (group.count, crd.examples, group.objects);
     violation.body.affected = Some(Affected { count, of: total, unlisted, examples, objects });
     violation

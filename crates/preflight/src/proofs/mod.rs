@@ -1,5 +1,6 @@
 //! The proofs about the CRD upgrades of one run. Each version is proven once for all checks.
 
+mod frozen_defaults;
 mod imposed;
 mod kept_nulls;
 mod known;
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub use self::known::ProofCache;
 pub(crate) use self::proven::Proven;
 pub(crate) use self::question::{ChangePartProof, ChangeProof, Prover, StoredAt, VersionPairQuestion, VersionProof};
-pub(crate) use self::unseen::{NULL_IS_KEPT, depends_on_storage};
+pub(crate) use self::unseen::{FROZEN, NULL_IS_KEPT, depends_on_storage};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::Limits;
 

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
+use serde_json::Value;
+
 use gantry_core::crd::{ConversionStrategy, Crd};
 use gantry_core::finding::{Breaks, Verdict, Witness};
 use gantry_k8s_cel::KubernetesRelease;
@@ -114,6 +116,9 @@ pub struct VersionProof {
     /// The paths of the nodes at which desired keeps a null that live drops, if it is not known that nothing around them
     /// refuses it.
     pub open_nulls: BTreeSet<String>,
+    /// The objects among the witnesses that desired refuses as they are sent, and not as live stores them, with the
+    /// defaults that it fills in.
+    pub hidden: Vec<Value>,
 }
 
 /// What is proven about a part of what changes at a node.
@@ -148,6 +153,7 @@ impl VersionProof {
             parts: BTreeMap::new(),
             is_complete: true,
             open_nulls: BTreeSet::new(),
+            hidden: Vec::new(),
         }
     }
 
@@ -215,6 +221,7 @@ mod tests {
             parts: BTreeMap::new(),
             is_complete: true,
             open_nulls: BTreeSet::new(),
+            hidden: Vec::new(),
         };
         let verdict = |path: &str| version.of_node(path).map(|proof| proof.verdict);
         assert_eq!(verdict("^.spec.a.items.c"), Some(Verdict::DataLoss));

@@ -191,8 +191,25 @@ impl VersionProof {
     }
 }
 
+impl VersionProof {
+    /// Adds what is proven about the change of a keyword of a node, whatever else is known of the node.
+    pub(super) fn add_of_keyword(&mut self, path: &str, keyword: &str, proof: ChangeProof) {
+        let whole = ChangeProof { witnesses: Vec::new(), ..ChangeProof::heaviest(&self.whole, &[&proof]) };
+        self.whole = whole;
+        let known = self.nodes.get(path).filter(|known| !known.is_harmless()).cloned();
+        let parts = self.parts.entry(path.to_owned()).or_default();
+        if let (true, Some(proof)) = (parts.is_empty(), &known) {
+            parts.push(ChangePartProof { origin: ChangeOrigin::Node, proof: proof.clone() });
+        }
+        let origin = ChangeOrigin::Keywords(vec![keyword.to_owned()]);
+        parts.insert(0, ChangePartProof { origin, proof: proof.clone() });
+        let known: Vec<&ChangeProof> = known.iter().collect();
+        self.nodes.insert(path.to_owned(), ChangeProof::heaviest(&proof, &known));
+    }
+}
+
 /// The path of the innermost node that describes the value at these steps, and the node in each schema.
-fn node_at<'s>(schemas: [&'s Value; 2], at: &[Step]) -> (String, [Option<&'s Value>; 2]) {
+pub(super) fn node_at<'s>(schemas: [&'s Value; 2], at: &[Step]) -> (String, [Option<&'s Value>; 2]) {
     let mut path = "^".to_owned();
     let mut nodes = schemas.map(Some);
     for step in at {

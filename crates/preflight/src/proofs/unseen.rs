@@ -1,15 +1,17 @@
-//! What the comparison of two schemas cannot see of an upgrade: other versions, and nulls that live drops.
+//! What the comparison of two schemas cannot see of an upgrade: other versions, nulls that live drops, and defaults that
+//! rules about updates meet.
 //!
 //! Each is asked of the prover as a question of its own, with schemas that imitate it, and what the answer shows is tried
 //! on whole objects (`trials`). From the answer itself only what it leaves undecided is taken.
 
 use serde_json::Value;
 
+use super::frozen_defaults::frozen_defaults;
 use super::kept_nulls::{self, KeptNull};
 use super::other_versions;
 use super::question::{ChangeProof, VersionPairQuestion, VersionProof};
-use super::trials::{StoredSide, Trial, accepted_objects, new_refusals};
-use gantry_core::finding::{Breaks, Verdict};
+use super::trials::{StoredSide, Trial, accepted_objects, new_refusals, node_at};
+use gantry_core::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::{self as proof, ChangeOrigin, Limits, Proof, SchemaRelation, VersionSchema};
 use gantry_schema::Schema;
@@ -18,6 +20,8 @@ use gantry_schema::Schema;
 const MAX_MAPS: usize = 8;
 /// The maximum number of nullable fields that are tried one by one.
 const MAX_FIELDS: usize = 20;
+/// The maximum number of changed defaults for which objects are built.
+const MAX_DEFAULTS: usize = 16;
 
 /// The reason of what breaks only who sends a null.
 pub(crate) const NULL_IS_KEPT: &str = "a null that was dropped until now is kept";
@@ -64,6 +68,26 @@ impl Unseen<'_> {
     pub fn add_to(&self, proof: &mut VersionProof) {
         self.add_other_versions(proof);
         self.add_kept_nulls(proof);
+        self.add_frozen_defaults(proof);
+        self.find_hidden(proof);
+    }
+
+    /// Finds the witnesses that desired refuses only as they are sent: the object that live stores of them has the
+    /// defaults that it fills in today.
+    fn find_hidden(&self, proof: &mut VersionProof) {
+        let refused = proof.nodes.values().flat_map(|node| &node.witnesses);
+        let refused = refused.filter(|witness| {
+            let is_refused = witness.live == WitnessVerdict::Accepted && witness.desired == WitnessVerdict::Refused;
+            is_refused && witness.old_object.is_none()
+        });
+        let mut refused = refused.map(|witness| &witness.object).peekable();
+        if refused.peek().is_none() {
+            return;
+        }
+        let Some([live, desired]) = self.sides() else { return };
+        let hidden: Vec<Value> =
+            refused.filter(|object| is_accepted_once_stored(&live, &desired, object)).cloned().collect();
+        proof.hidden = hidden;
     }
 
     fn prove(&self, [live, desired]: [&Value; 2]) -> Proof {
@@ -154,6 +178,64 @@ impl Unseen<'_> {
             }
         }
     }
+}
+
+impl Unseen<'_> {
+    fn add_frozen_defaults(&self, proof: &mut VersionProof) {
+        let frozen = frozen_defaults(self.schemas[0], self.schemas[1]);
+        if frozen.is_empty() {
+            return;
+        }
+        let Some([live, desired]) = self.sides() else { return };
+        let [live, desired] = [live, desired].map(|side| StoredSide { stored: None, ..side });
+        for (number, default) in frozen.iter().enumerate() {
+            let mut objects: Vec<Value> = proof
+                .of_node(&default.path)
+                .map_or(Vec::new(), |known| known.witnesses.iter().map(|witness| witness.object.clone()).collect());
+            if number < MAX_DEFAULTS {
+                let others = default.refusing_others(self.schemas[0]);
+                for refusing in others.into_iter().chain(default.refusing_updates(self.schemas[1])) {
+                    objects.extend(accepted_objects(&self.prove([self.schemas[0], &refusing])));
+                }
+            }
+            let trials = default.trials(&live, self.schemas[1], &objects);
+            let refused = trials.iter().find_map(|trial| {
+                let refused = new_refusals(&live, &desired, trial).into_iter();
+                let mut of_updates = refused.filter(|refusal| refusal.witness.old_object.is_some());
+                of_updates.find(|refusal| default.rules_at.contains(&node_at(self.schemas, &refusal.error.at).0))
+            });
+            let of_default = match refused {
+                Some(refusal) => {
+                    let is_status = default.path.starts_with("^.status") && self.question.live_status;
+                    let subresource = is_status.then(|| "status".to_owned());
+                    narrowing(FROZEN.to_owned(), Witness { subresource, ..refusal.witness })
+                }
+                None if default.is_beyond_trials => ChangeProof {
+                    breaks: vec![Breaks::Writers],
+                    ..undecided(format!("{FROZEN}; no update was found that it refuses"))
+                },
+                None => continue,
+            };
+            proof.add_of_keyword(&default.path, "default", of_default);
+        }
+    }
+}
+
+/// Whether live fills in defaults with which desired accepts the object.
+fn is_accepted_once_stored(live: &StoredSide<'_>, desired: &StoredSide<'_>, object: &Value) -> bool {
+    let mut stored = object.clone();
+    if live.version.prepare(&mut stored).is_err() || stored == *object {
+        return false;
+    }
+    desired.version.prepare(&mut stored).is_ok() && desired.version.validate_all(&stored, None).errors.is_empty()
+}
+
+/// The reason of a changed default that a rule about updates sees.
+pub(crate) const FROZEN: &str = "a rule about updates sees the default in place of the value that is stored or sent";
+
+fn narrowing(reason: String, witness: Witness) -> ChangeProof {
+    let breaks = vec![Breaks::Writers, Breaks::Behaviour];
+    ChangeProof { verdict: Verdict::Narrowing, reason: Some(reason), breaks, witnesses: vec![witness] }
 }
 
 /// The paths of the nodes that are undecided, and decided in the proof about the version alone, each with the reason.

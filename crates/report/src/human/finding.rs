@@ -125,12 +125,7 @@ impl AlreadyShown {
         }
         let findings: Vec<&Finding> = facts.iter().map(|fact| fact.finding).collect();
         let words = breaks.iter().map(|breaks| match (phrases::affected_party(*breaks), self.breaks.insert(*breaks)) {
-            ((who, how), true) => {
-                format!(
-                    "{who}: {}",
-                    phrases::describe_refused_updates(*breaks, &findings).unwrap_or_else(|| how.into())
-                )
-            }
+            ((who, _), true) => format!("{who}: {}", phrases::describe_effect(*breaks, &findings)),
             ((who, _), false) => who.to_owned(),
         });
         words.collect()

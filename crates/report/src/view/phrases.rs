@@ -56,7 +56,7 @@ pub fn affected_party(breaks: Breaks) -> (&'static str, &'static str) {
         Breaks::Writers => ("writers", "the server refuses or drops what they send today"),
         Breaks::Readers => ("readers", "they no longer find what they read today"),
         Breaks::Data => ("data", "the server drops values from objects when they are next written"),
-        Breaks::Behaviour => ("behaviour", "nothing is refused, but the same object has a different meaning"),
+        Breaks::Behaviour => ("behaviour", "the same object has a different meaning"),
     }
 }
 
@@ -72,8 +72,20 @@ pub fn verdict_words(verdict: Verdict) -> &'static str {
     }
 }
 
+/// How these are affected, by what is known of the findings.
+pub fn describe_effect(breaks: Breaks, findings: &[&Finding]) -> String {
+    match describe_refused_updates(breaks, findings) {
+        Some(refused) => refused,
+        // Not a value is invalid, but the version or the kind is not there.
+        None if breaks == Breaks::StoredObjects && findings.iter().all(|finding| finding.body.path.is_none()) => {
+            "the server can no longer read or write some of them".to_owned()
+        }
+        None => affected_party(breaks).1.to_owned(),
+    }
+}
+
 /// Which updates of stored objects are refused, if it is proven.
-pub fn describe_refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
+fn describe_refused_updates(breaks: Breaks, findings: &[&Finding]) -> Option<String> {
     let mut proven =
         findings.iter().flat_map(|finding| &finding.body.witnesses).filter_map(|it| it.refused_updates.as_ref());
     let refused = proven.next().filter(|_| breaks == Breaks::StoredObjects)?;

@@ -197,7 +197,7 @@ pub static RULES: &[Rule] = &[
     rule!("PrinterColumnRemoved", beyond_documented(Severity::Info), [], Judge::Crd(printer_column_removed::judge)),
     rule!("PruningTurnedOn", Unknown, [], Judge::Crd(pruning_turned_on::judge)),
     rule!("ScaleFieldRestricted", beyond_documented(Severity::Error), [], Judge::Crd(scale_field_restricted::judge)),
-    rule!("ScalePathChanged", beyond_documented(Severity::Warning), [], Judge::Crd(scale_path_changed::judge)),
+    rule!("ScalePathChanged", beyond_documented(Severity::Error), [], Judge::Crd(scale_path_changed::judge)),
     rule!(
         "SelectableFieldRemoved",
         beyond_documented(Severity::Error),
@@ -214,7 +214,7 @@ pub static RULES: &[Rule] = &[
     ),
     rule!(
         "StatusSubresourceAdded",
-        beyond_documented(Severity::Warning),
+        beyond_documented(Severity::Error),
         [],
         Judge::Crd(status_subresource_added::judge)
     ),
@@ -253,5 +253,5 @@ pub static RULES: &[Rule] = &[
         Judge::Node(validation_rule_change::judge)
     ),
     rule!("VersionDeprecated", beyond_documented(Severity::Info), [], Judge::Crd(version_deprecated::judge)),
-    rule!("VersionUnserved", beyond_documented(Severity::Warning), [], Judge::Crd(version_unserved::judge)),
+    rule!("VersionUnserved", beyond_documented(Severity::Error), [], Judge::Crd(version_unserved::judge)),
 ];

@@ -3,6 +3,7 @@
 use crate::crd_upgrade_safety::rule::{CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use gantry_core::crd::{CrdPair, steps};
+use gantry_core::finding::Severity;
 
 pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     let (was, now) = (&pair.live.names, &pair.desired.names);
@@ -21,6 +22,7 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
                 format!("{word} {gone} {is} removed"),
                 format!("keep {gone} in spec.names.{key}"),
                 &gone,
+                None,
             ));
         }
     }
@@ -28,14 +30,17 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     for (key, was, now) in
         singles.into_iter().filter(|(_, was, now)| was != now && pair.live.names.kind == pair.desired.names.kind)
     {
-        found.push(found_at(key, format!("{key} changes from {was} to {now}"), format!("keep {key}: {was}"), &was));
+        // Typed clients do not know the other kind and cannot decode a list; the other names are for people.
+        let semantic = (key == "listKind").then_some(Severity::Error);
+        let message = format!("{key} changes from {was} to {now}");
+        found.push(found_at(key, message, format!("keep {key}: {was}"), &was, semantic));
     }
     found
 }
 
-fn found_at(key: &str, message: String, help: String, was: &str) -> CrdRuleViolation {
-    let diagnosis =
-        ViolationText { message: message.into(), help: help.into(), at: steps::name(key), ..ViolationText::default() }
-            .label(format!("the live CRD has {was}"));
+fn found_at(key: &str, message: String, help: String, was: &str, semantic: Option<Severity>) -> CrdRuleViolation {
+    let (message, help, at) = (message.into(), help.into(), steps::name(key));
+    let diagnosis = ViolationText { message, help, at, semantic, ..ViolationText::default() }
+        .label(format!("the live CRD has {was}"));
     CrdRuleViolation { version: None, diagnosis }
 }
