@@ -221,3 +221,31 @@ fn objects_that_are_invalid_already_are_read_for_rules_about_what_is_around_them
         is_refused(&samples, "v1", &b, rule);
     }
 }
+
+#[test]
+fn a_new_version_that_lacks_what_no_object_has_is_a_warning_under_evidence() {
+    let name = "new-version-lacks-stored-fields";
+    for (spec, examined, code) in [(json!({"host": "a"}), "noneAffected", 0), (json!({"port": "1"}), "affected", 3)] {
+        let samples = Samples::new();
+        let desired = fixture(name, "desired.yaml", &samples);
+        samples.live(&fixture(name, "live.yaml", &samples));
+        create(&samples, "v1", &spec);
+        let output = check_with(&desired, "CRDUpgradeSafety", &["--preset", "evidence", "-o", "json"]);
+        output.code(code);
+        let finding = output.report()["checks"][0]["findings"][0].clone();
+        assert_eq!(
+            [&finding["rule"], &finding["evidence"]["examined"]],
+            ["ServedVersionLosesFields", examined],
+            "{output}"
+        );
+        samples.live(&desired);
+        let path = samples.path("one").replace("/v1/", "/v2/");
+        let patched = eventually("the new version is served", || {
+            let (status, object) = control_plane().patch(&path, &json!({"metadata": {"labels": {"a": "b"}}}));
+            (status == 200).then_some(object)
+        });
+        assert_eq!(patched["spec"]["port"], Value::Null);
+        let (_, stored) = control_plane().get(&samples.path("one"));
+        assert_eq!(stored["spec"]["port"], Value::Null, "dropped for good");
+    }
+}

@@ -299,10 +299,14 @@ fn a_crd_that_kubectl_created_is_taken_over_once() {
             json!({"plural": "others", "singular": "other", "kind": "Other", "listKind": "OtherList"});
         other
     };
-    write_as("kubectl-client-side-apply", "Update", &crd(&["a"]));
+    let mut kubectls = crd(&["a"]);
+    kubectls["spec"]["names"]["shortNames"] = json!(["oth"]);
+    write_as("kubectl-client-side-apply", "Update", &kubectls);
     bed.write_objects(&[crd(&["a", "b"])]);
-    deploy(&bed, &[]).code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply");
-    deploy(&bed, &["--force-conflicts"]).code(0);
+    let run = deploy(&bed, &[]);
+    run.code(3).stdout_contains(".spec.versions").stdout_contains("kubectl apply").contains_nowhere("taking over");
+    run.stderr_contains("not taken over from kubectl apply, because of the conflicts");
+    deploy(&bed, &["--force-conflicts"]).code(0).stderr_contains("taking over from kubectl apply");
     bed.write_objects(&[crd(&["a", "b", "c"])]);
     deploy(&bed, &[]).code(0);
 }

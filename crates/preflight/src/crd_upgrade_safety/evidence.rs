@@ -29,6 +29,8 @@ const MANAGERS: usize = 5;
 /// Rules about whole CRDs whose effect on data objects can show.
 const PRUNING: &str = "PruningTurnedOn";
 const STORAGE: &str = "StorageVersionLosesFields";
+/// The rule about what a write at a version drops, which objects show at that version.
+const SERVED: &str = "ServedVersionLosesFields";
 
 /// A violation with the severity that [`super::decide`] gives it without evidence from objects.
 pub struct WeighedViolation {
@@ -60,7 +62,7 @@ impl WeighedViolation {
 
     /// Why objects that exist cannot show what this breaks; `None` if they can.
     fn reason_not_shown(&self) -> Option<&'static str> {
-        if self.is_of_whole_crd() {
+        if self.is_of_whole_crd() || self.rule() == SERVED {
             return None;
         }
         let is_of_node = self.violation.path.is_some();
@@ -217,7 +219,9 @@ pub(super) fn responsible(found: &[WeighedViolation], cause: &TalliedCause) -> V
         exact = near.collect();
     }
     if cause.outcome == ObjectOutcome::Pruned {
+        let is_of_version = |index: &usize| found[*index].violation.version.as_deref() == Some(&*cause.version);
         exact.extend(named(PRUNING));
+        exact.extend(named(SERVED).filter(|index| found[*index].is_error).filter(is_of_version));
     }
     exact.sort_unstable();
     exact.dedup();
@@ -368,7 +372,7 @@ fn sentence(weighed: &WeighedViolation, objects: u64, sum: &Sum, manifests: u64,
             let of = if field.is_empty() { "the object".to_owned() } else { field.to_owned() };
             format!("{} a field that {version} newly requires in {of}", verb("lacks", "lack"))
         }
-        PRUNING | STORAGE | "PreserveUnknownFieldsChange" => {
+        PRUNING | STORAGE | SERVED | "PreserveUnknownFieldsChange" => {
             let below = if field.is_empty() { String::new() } else { format!(" below {field}") };
             format!("{} a field{below}", verb("loses", "lose"))
         }

@@ -53,11 +53,11 @@ enum Reads {
 /// The fields of both schemas whose default differs and that a transition rule may see.
 pub(super) fn frozen_defaults(live: &Value, desired: &Value) -> Vec<FrozenDefault> {
     let mut found = Vec::new();
-    find(live, desired, &Place { path: "^".to_owned(), node: Vec::new() }, &[], &mut found);
+    find(live, desired, &DefaultPlace { path: "^".to_owned(), node: Vec::new() }, &[], &mut found);
     found
 }
 
-struct Place {
+struct DefaultPlace {
     path: String,
     node: Vec<Step>,
 }
@@ -65,7 +65,7 @@ struct Place {
 fn find<'s>(
     live: &'s Value,
     desired: &'s Value,
-    at: &Place,
+    at: &DefaultPlace,
     around: &[&TransitionRule<'s>],
     found: &mut Vec<FrozenDefault>,
 ) {
@@ -97,7 +97,7 @@ fn find<'s>(
         }
     }
     let mut down = |steps: &[Step], name: &str, [live, desired]: [&'s Value; 2]| {
-        let place = Place { path: format!("{}.{name}", at.path), node: [&at.node, steps].concat() };
+        let place = DefaultPlace { path: format!("{}.{name}", at.path), node: [&at.node, steps].concat() };
         find(live, desired, &place, &rules, found);
     };
     let below = |keyword: &str| {

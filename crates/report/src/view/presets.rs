@@ -51,13 +51,16 @@ pub fn verdicts_by_preset(report: &Report, objects: &[ObjectCauses<'_>]) -> Vec<
     if causes().next().is_none() {
         return Vec::new();
     }
+    let all = || causes().flat_map(GroupedFinding::findings);
+    let has_read =
+        |finding: &Finding| all().any(|other| other.object == finding.object && other.body.evidence.is_some());
     let counts = |name: &str| -> Option<PresetCounts> {
         if let Some(counts) = report.by_tools.get(name).filter(|_| name != configured) {
             return Some(if check.mode == Mode::Warn { counts.without_errors() } else { *counts });
         }
         let mut counts = PresetCounts::default();
         for cause in causes() {
-            match worst_severity(cause, name, configured, check.mode)? {
+            match worst_severity(cause, name, configured, check.mode, &has_read)? {
                 Severity::Error => counts.errors += 1,
                 Severity::Warning => counts.warnings += 1,
                 Severity::Info | Severity::Waived | Severity::Known => {}
@@ -70,13 +73,25 @@ pub fn verdicts_by_preset(report: &Report, objects: &[ObjectCauses<'_>]) -> Vec<
 }
 
 /// The worst severity of the findings of a cause under a preset.
-fn worst_severity(cause: &GroupedFinding<'_>, name: &str, configured: &str, mode: Mode) -> Option<Severity> {
-    let severities = cause.findings().map(|finding| severity_under(finding, name, configured, mode));
+fn worst_severity(
+    cause: &GroupedFinding<'_>,
+    name: &str,
+    configured: &str,
+    mode: Mode,
+    has_read: &dyn Fn(&Finding) -> bool,
+) -> Option<Severity> {
+    let severities = cause.findings().map(|finding| severity_under(finding, name, configured, mode, has_read));
     severities.collect::<Option<Vec<_>>>()?.into_iter().min()
 }
 
-/// The severity of a finding under a preset.
-fn severity_under(finding: &Finding, name: &str, configured: &str, mode: Mode) -> Option<Severity> {
+/// The severity of a finding under a preset. `has_read` says whether the objects of the CRD were read.
+fn severity_under(
+    finding: &Finding,
+    name: &str,
+    configured: &str,
+    mode: Mode,
+    has_read: &dyn Fn(&Finding) -> bool,
+) -> Option<Severity> {
     if name == configured || matches!(finding.severity, Severity::Waived | Severity::Known) {
         return Some(finding.severity);
     }
@@ -90,10 +105,12 @@ fn severity_under(finding: &Finding, name: &str, configured: &str, mode: Mode) -
         SEMANTIC => Some(semantic),
         // Nothing was asked about a finding that breaks nothing.
         EVIDENCE if semantic != Severity::Error || finding.refused_by_server => Some(semantic),
-        EVIDENCE => finding.body.evidence.as_ref().map(|evidence| match evidence.examined {
-            Examined::NoneAffected => Severity::Warning,
-            Examined::Affected | Examined::No => Severity::Error,
-        }),
+        EVIDENCE => match finding.body.evidence.as_ref().map(|evidence| evidence.examined) {
+            Some(Examined::NoneAffected) => Some(Severity::Warning),
+            Some(Examined::Affected | Examined::No) => Some(Severity::Error),
+            // Objects do not show it.
+            None => has_read(finding).then_some(Severity::Error),
+        },
         _ => None,
     }
 }
