@@ -66,7 +66,12 @@ fn severity(
         // Violations about whole CRDs (scope, stored versions) need no proof.
         (Weight::Forbidden, _) if of_whole_crd || !is_semantic => Severity::Error,
         (Weight::Unknown | Weight::Forbidden, Some(verdict)) => proven(verdict),
-        (Weight::Forbidden, None) if rule.doc.breaks() == [Breaks::Behaviour] => Severity::Warning,
+        (Weight::Forbidden, None)
+            if rule.doc.breaks() == [Breaks::Behaviour]
+                && proof.is_none_or(|proof| proof.breaks.iter().all(|who| *who == Breaks::Behaviour)) =>
+        {
+            Severity::Warning
+        }
         (Weight::Unknown | Weight::Forbidden, None) => undecided,
     };
     diagnosis.beyond_proof.map_or(decided, |effect| decided.min(effect.least_severity()))

@@ -79,7 +79,8 @@ fn find<'s>(
     let rules: Vec<&TransitionRule<'s>> = around.iter().copied().chain(&own).collect();
     let defaults = [live, desired].map(|node| node.get("default").cloned());
     let is_field = at.node.len() > 1 && at.node[at.node.len() - 2] == Step::from("properties");
-    if is_field && defaults[0] != defaults[1] {
+    let written = [live, desired].map(|node| Some(filled(node, node.get("default")?)));
+    if is_field && written[0] != written[1] {
         let is_scalar = desired.get("type").is_some_and(|kind| kind != "object" && kind != "array");
         let reads = rules.iter().map(|rule| (rule, reads(rule.text, &at.node[rule.above..])));
         let seen: Vec<_> = reads.filter(|(_, reads)| *reads != Reads::Nothing).collect();
@@ -115,6 +116,19 @@ fn find<'s>(
             down(&[keyword.into()], keyword, [known, below]);
         }
     }
+}
+
+/// The default as the server writes it, with the defaults of the fields in it.
+fn filled(node: &Value, default: &Value) -> Value {
+    let mut value = default.clone();
+    let fields = node.get("properties").and_then(Value::as_object);
+    for (name, field) in fields.into_iter().flatten() {
+        let Some(object) = value.as_object_mut() else { break };
+        if let Some(below) = object.get(name).or_else(|| field.get("default")).map(|below| filled(field, below)) {
+            object.insert(name.clone(), below);
+        }
+    }
+    value
 }
 
 /// What a rule reads of the field at these steps below its node. If in doubt, more.
@@ -173,12 +187,18 @@ impl FrozenDefault {
         self.defaults.iter().flatten().filter_map(refusing).collect()
     }
 
-    /// Desired with a condition on single objects in place of each rule: that the old value is the default of live, and all
-    /// else stays as it is. Objects that this refuses meet the conditions that the rule has besides.
-    pub fn refusing_updates(&self, desired: &Value) -> Option<Value> {
+    /// Live with the other default, and with a condition on single objects in place of each rule: that the old value is the
+    /// default of live, and all else stays as it is. Objects that this refuses meet the conditions that the rule has
+    /// besides.
+    pub fn refusing_updates(&self, live: &Value) -> Option<Value> {
         let was = self.defaults[0].as_ref().filter(|default| !default.is_object() && !default.is_array())?;
-        let mut schema = desired.clone();
+        let mut schema = live.clone();
         let mut is_changed = false;
+        let keywords = node_mut(&mut schema, &self.node)?.as_object_mut()?;
+        match &self.defaults[1] {
+            Some(default) => drop(keywords.insert("default".to_owned(), default.clone())),
+            None => drop(keywords.shift_remove("default")),
+        }
         for (above, text) in &self.rules {
             let names = self.node[*above..].iter().skip(1).step_by(2).filter_map(|step| match step {
                 Step::Key(name) => Some(format!(".{name}")),
@@ -187,8 +207,9 @@ impl FrozenDefault {
             let old = format!("oldSelf{}", names.collect::<String>());
             let single = text.replace(&format!("has({old})"), "true").replace(&old, &was.to_string());
             let single = single.replace("oldSelf", "self");
-            let rules = node_mut(&mut schema, &self.node[..*above])?.get_mut("x-kubernetes-validations")?;
-            for rule in rules.as_array_mut()?.iter_mut().filter(|rule| rule["rule"] == **text) {
+            let rules = node_mut(&mut schema, &self.node[..*above])?.get_mut("x-kubernetes-validations");
+            let rules = rules.and_then(Value::as_array_mut).into_iter().flatten();
+            for rule in rules.filter(|rule| rule["rule"] == **text) {
                 *rule = json!({"rule": single});
                 is_changed = true;
             }

@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::frozen_defaults::frozen_defaults;
+use super::frozen_defaults::{FrozenDefault, frozen_defaults};
 use super::kept_nulls::{self, KeptNull};
 use super::other_versions;
 use super::question::{ChangeProof, VersionPairQuestion, VersionProof};
@@ -21,7 +21,7 @@ const MAX_MAPS: usize = 8;
 /// The maximum number of nullable fields that are tried one by one.
 const MAX_FIELDS: usize = 20;
 /// The maximum number of changed defaults for which objects are built.
-const MAX_DEFAULTS: usize = 16;
+const MAX_DEFAULTS: usize = 8;
 
 /// The reason of what breaks only who sends a null.
 pub(crate) const NULL_IS_KEPT: &str = "a null that was dropped until now is kept";
@@ -81,7 +81,7 @@ impl Unseen<'_> {
             is_refused && witness.old_object.is_none()
         });
         let mut refused = refused.map(|witness| &witness.object).peekable();
-        if refused.peek().is_none() {
+        if refused.peek().is_none() || !self.question.live_schema.contains("\"default\"") {
             return;
         }
         let Some([live, desired]) = self.sides() else { return };
@@ -188,13 +188,16 @@ impl Unseen<'_> {
         }
         let Some([live, desired]) = self.sides() else { return };
         let [live, desired] = [live, desired].map(|side| StoredSide { stored: None, ..side });
-        for (number, default) in frozen.iter().enumerate() {
+        // A default that no object shows is in no update.
+        let is_shown = |default: &&FrozenDefault| proof.of_node(&default.path).is_none_or(|known| !known.is_harmless());
+        let shown: Vec<&FrozenDefault> = frozen.iter().filter(is_shown).collect();
+        for (number, default) in shown.into_iter().enumerate() {
             let mut objects: Vec<Value> = proof
                 .of_node(&default.path)
                 .map_or(Vec::new(), |known| known.witnesses.iter().map(|witness| witness.object.clone()).collect());
             if number < MAX_DEFAULTS {
                 let others = default.refusing_others(self.schemas[0]);
-                for refusing in others.into_iter().chain(default.refusing_updates(self.schemas[1])) {
+                for refusing in others.into_iter().chain(default.refusing_updates(self.schemas[0])) {
                     objects.extend(accepted_objects(&self.prove([self.schemas[0], &refusing])));
                 }
             }
@@ -210,7 +213,7 @@ impl Unseen<'_> {
                     let subresource = is_status.then(|| "status".to_owned());
                     narrowing(FROZEN.to_owned(), Witness { subresource, ..refusal.witness })
                 }
-                None if default.is_beyond_trials => ChangeProof {
+                None if default.is_beyond_trials || number >= MAX_DEFAULTS || trials.is_empty() => ChangeProof {
                     breaks: vec![Breaks::Writers],
                     ..undecided(format!("{FROZEN}; no update was found that it refuses"))
                 },
