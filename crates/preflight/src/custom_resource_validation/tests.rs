@@ -13,7 +13,7 @@ use crate::Violation;
 use crate::proofs::{Prover, VersionPairQuestion, VersionProof};
 use gantry_core::crd::CrdSides;
 use gantry_core::crd::builder::CrdBuilder;
-use gantry_core::finding::Severity;
+use gantry_core::finding::{Breaks, Severity};
 use gantry_core::resource::{RawObject, Step};
 
 /// A complete CRD from the given parts, such as `spec.versions`.
@@ -292,6 +292,8 @@ fn removed_versions_are_reported_with_the_managers_that_use_them() {
             (&*found[0].rule, found[0].severity, &*found[0].body.message),
             ("ObjectInRemovedVersion", severity, message)
         );
+        // What was only written at a version is read and written at every other one.
+        assert_eq!(found[0].body.breaks == [Breaks::Writers], severity == Severity::Warning);
         assert_eq!(
             found[0].body.affected.as_ref().unwrap().objects[0].value.as_deref(),
             Some("last 2025-01-01T00:00:00Z")
