@@ -62,11 +62,30 @@ pub fn implied(live: RuleSet, desired: RuleSet, means: &RuleProofResources<'_>) 
     let mut new: Vec<Value> = Vec::new();
     let mut why = String::new();
     let mut node = None;
+    let asked = || desired.rules.iter().filter(|rule| !follows(rule)).filter_map(|rule| rule.get("rule")?.as_str());
+    let with_premises: OnceCell<Option<Vec<Value>>> = OnceCell::new();
+    let mut guaranteed = None;
     for rule in desired.rules.iter().filter(|rule| !follows(rule)) {
         let node = node.get_or_insert_with(|| RuleNode::new(live, desired, means));
         let answer = match node {
             Ok(node) => node.decide(rule, means),
             Err(reason) => Implied::Unknown(reason.clone()),
+        };
+        // What keywords and the nodes below guarantee is used only if live's rules alone do not decide.
+        let answer = match answer {
+            Implied::Unknown(why) => {
+                let all = with_premises
+                    .get_or_init(|| rules::with_premises(live, desired, &asked().collect::<Vec<_>>(), means));
+                let guaranteed = guaranteed.get_or_insert_with(|| {
+                    let live = RuleSet { rules: all.as_ref()?, ..live };
+                    RuleNode::new(live, desired, means).ok()
+                });
+                match guaranteed.as_ref().map(|node| node.decide_by_rules(rule, means)) {
+                    None | Some(Implied::Unknown(_)) => Implied::Unknown(why),
+                    Some(answer) => answer,
+                }
+            }
+            answer => answer,
         };
         match answer {
             Implied::Yes => {}
@@ -296,7 +315,7 @@ fn sees_the_same(rule: &Value, a: &Value, b: &Value) -> bool {
         .is_ok_and(|footprint| footprint.has_every_place() && is_same_in_view(&footprint.view, a, b))
 }
 
-fn is_typing_format(schema: &Value) -> bool {
+pub fn is_typing_format(schema: &Value) -> bool {
     matches!(schema.get("format").and_then(Value::as_str), Some("byte" | "duration" | "date" | "date-time"))
 }
 

@@ -18,6 +18,7 @@ mod footprint;
 mod logic;
 mod ranges;
 pub mod repair;
+pub mod restated;
 mod values;
 mod view;
 
@@ -45,6 +46,24 @@ pub use view::{RuleView, ViewStep};
 
 fn source(rule: &Value) -> &str {
     rule.get("rule").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Live's rules, and rules for what its keywords and the nodes below guarantee. None if that adds nothing, or if both
+/// sides see different values.
+pub fn with_premises(
+    live: RuleSet<'_>,
+    desired: RuleSet<'_>,
+    asked: &[&str],
+    means: &RuleProofResources<'_>,
+) -> Option<Vec<Value>> {
+    if !means.spend((kw::size(live.schema) + kw::size(desired.schema)) as u64) {
+        return None;
+    }
+    let added = restated::premises(&live, asked);
+    if added.is_empty() || !alike::see_the_same_values(&live, &desired) {
+        return None;
+    }
+    Some(live.rules.iter().cloned().chain(added).collect())
 }
 
 /// The resources for questions about rules.
@@ -195,6 +214,23 @@ impl<'a> RuleNode<'a> {
         if ranges::always_holds(source(rule), self.live.schema, self.desired.schema) {
             return Implied::Yes;
         }
+        // Logic costs least, if live has any rules.
+        if !self.live.rules.is_empty() && self.follows_by_logic(rule, means) {
+            return Implied::Yes;
+        }
+        self.decide_by_values(rule, true, means)
+    }
+
+    /// Like [`RuleNode::decide`], but without the questions that live's rules are not used for.
+    pub fn decide_by_rules(&self, rule: &Value, means: &RuleProofResources<'_>) -> Implied {
+        match self.follows_by_logic(rule, means) {
+            true => Implied::Yes,
+            false => self.decide_by_values(rule, false, means),
+        }
+    }
+
+    fn decide_by_values(&self, rule: &Value, is_alone: bool, means: &RuleProofResources<'_>) -> Implied {
+        let limit = || Implied::Unknown("the step limit was reached".to_owned());
         let ask = |live: &[LiveRule], which, most| {
             if !means.spend(live.len() as u64 / BUDGET.live_rules_per_step) {
                 return limit();
@@ -209,17 +245,16 @@ impl<'a> RuleNode<'a> {
             }
         };
         // Rules that look at nothing else need no additional values; other rules may.
-        let answer = ask(&[], Which::All, BUDGET.max_values_of_rule_alone);
+        let answer = match is_alone {
+            true => ask(&[], Which::All, BUDGET.max_values_of_rule_alone),
+            false => Implied::Unknown(String::new()),
+        };
         let answer = match answer {
             Implied::Unknown(_) if !self.known().is_empty() => ask(self.known(), Which::Covered, BUDGET.max_values),
             answer => answer,
         };
-        let answer = match answer {
-            Implied::Unknown(_) => ask(self.known(), Which::All, BUDGET.max_values),
-            answer => answer,
-        };
         match answer {
-            Implied::Unknown(_) if self.follows_by_logic(rule, means) => Implied::Yes,
+            Implied::Unknown(_) => ask(self.known(), Which::All, BUDGET.max_values),
             answer => answer,
         }
     }

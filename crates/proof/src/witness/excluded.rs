@@ -8,6 +8,7 @@ use crate::cel::{self, Implied, RuleSet};
 use crate::constraints::SharedSchema;
 use crate::keywords as kw;
 use crate::product::{ExpectedEffect, Obligation, ValueStep};
+use crate::rules::restated;
 use crate::solve::Solver;
 
 impl CompiledSides<'_> {
@@ -61,12 +62,20 @@ impl CompiledSides<'_> {
             return false;
         }
         let Some(end) = described(around, steps) else { return false };
-        let accepted = obligation.refused.as_ref().and_then(|refused| acceptance(refused, end));
-        let whole = accepted.iter().filter_map(|last| absence("self", steps, last, 0));
+        // Rules see no values before defaults are filled in, and no unknown fields.
+        let accepted = obligation.refused.as_ref().filter(|_| !kw::has_defaults(end));
+        let accepted = accepted.filter(|refused| {
+            let levels = std::iter::successors(obligation.value_path.as_deref(), |level| level.above.as_deref());
+            let mut around = levels.filter_map(|level| level.constraints.holds.first());
+            let is_list = |schema: &Value| kw::type_name(schema) == Some("array");
+            !refused.to_string().contains("Properties\"") || !around.any(|part| is_list(part) && kw::preserves(part))
+        });
+        let whole = accepted.and_then(|refused| absence("self", steps, &|at| restated::condition(refused, end, at), 0));
         // Without what is above it, there is no value either.
         let named = steps.iter().take_while(|step| is_named(step)).count();
-        let parts = (1..=named).rev().filter_map(|length| absence("self", &steps[..length], "false", 0));
-        whole.chain(parts).any(|rule| {
+        let parts =
+            (1..=named).rev().filter_map(|length| absence("self", &steps[..length], &|_| Some("false".to_owned()), 0));
+        whole.into_iter().chain(parts).any(|rule| {
             let asked = [json!({"rule": rule})];
             let live = RuleSet { schema: around, rules, is_root, keeps: false };
             let desired = RuleSet { rules: &asked, ..live };
@@ -93,10 +102,10 @@ fn described<'v>(around: &'v Value, steps: &[&ValueStep]) -> Option<&'v Value> {
     Some(schema)
 }
 
-/// A rule that says that every value at the end of the path satisfies `last`, about the value `at`. None if a step
-/// cannot be written in a rule.
-fn absence(at: &str, steps: &[&ValueStep], last: &str, depth: usize) -> Option<String> {
-    let Some((step, rest)) = steps.split_first() else { return Some(last.replace(VALUE, at)) };
+/// A rule that says that every value at the end of the path, which begins at `at`, satisfies `last`, a condition on
+/// its argument. None if something cannot be written in a rule.
+pub fn absence(at: &str, steps: &[&ValueStep], last: &dyn Fn(&str) -> Option<String>, depth: usize) -> Option<String> {
+    let Some((step, rest)) = steps.split_first() else { return last(at) };
     Some(match step {
         ValueStep::Field(name) => {
             let name = gantry_k8s_cel::escape(name)?;
@@ -114,53 +123,6 @@ fn absence(at: &str, steps: &[&ValueStep], last: &str, depth: usize) -> Option<S
     })
 }
 
-/// Stands for the value at the end of the path.
-const VALUE: &str = "VALUE";
-
-/// What a schema with one keyword accepts, as an expression about [`VALUE`]. None if it is not one of the keywords
-/// that can be written so, or if the value has another type.
-fn acceptance(refused: &Value, schema: &Value) -> Option<String> {
-    let own: Vec<(&String, &Value)> = refused
-        .as_object()?
-        .iter()
-        .filter(|(keyword, _)| !matches!(keyword.as_str(), "type" | "nullable" | "x-kubernetes-int-or-string"))
-        .collect();
-    let [(keyword, value)] = own[..] else { return None };
-    let kind = kw::type_name(schema)?;
-    let size = |operator: &str| value.as_u64().map(|count| format!("size({VALUE}) {operator} {count}"));
-    match (keyword.as_str(), kind) {
-        ("maxLength", "string") | ("maxItems", "array") | ("maxProperties", "object") => size("<="),
-        ("minLength", "string") | ("minItems", "array") | ("minProperties", "object") => size(">="),
-        ("pattern", "string") => Some(format!("{VALUE}.matches({})", quoted(value.as_str()?))),
-        ("enum", "string") => {
-            let options = value.as_array()?.iter().map(|option| option.as_str().map(quoted));
-            let options: Option<Vec<String>> = options.collect();
-            Some(format!("{VALUE} in [{}]", options?.join(", ")))
-        }
-        ("required", "object") => {
-            let names = value.as_array()?.iter().map(|name| gantry_k8s_cel::escape(name.as_str()?));
-            let present = names.map(|name| Some(format!("has({VALUE}.{})", name?)));
-            Some(present.collect::<Option<Vec<String>>>()?.join(" && "))
-        }
-        ("minimum", "integer") => value.as_i64().map(|bound| format!("{VALUE} >= {bound}")),
-        ("maximum", "integer") => value.as_i64().map(|bound| format!("{VALUE} <= {bound}")),
-        _ => None,
-    }
-}
-
-/// The text as a literal of a rule.
-fn quoted(text: &str) -> String {
-    let escaped: String = text
-        .chars()
-        .map(|c| match c {
-            '\'' | '"' | '\\' => format!("\\{c}"),
-            c if c.is_control() => format!("\\u{:04x}", u32::from(c)),
-            c => c.to_string(),
-        })
-        .collect();
-    format!("'{escaped}'")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,18 +132,9 @@ mod tests {
         let field = |name: &str| ValueStep::Field(name.to_owned());
         let steps = [field("a"), ValueStep::Item, field("x-y"), ValueStep::Entry("k".to_owned())];
         let steps: Vec<&ValueStep> = steps.iter().collect();
-        let rule = absence("self", &steps, "size(VALUE) <= 3", 0);
+        let rule = absence("self", &steps, &|at| Some(format!("size({at}) <= 3")), 0);
         let expected = "!has(self.a) || (self.a.all(v0, !has(v0.x__dash__y) || (v0.x__dash__y.all(v1, \
                         size(v0.x__dash__y[v1]) <= 3))))";
         assert_eq!(rule.as_deref(), Some(expected));
-        let text = json!({"type": "string"});
-        let written = |refused: Value| acceptance(&refused, &text);
-        assert_eq!(
-            written(json!({"type": "string", "pattern": "^'\\d$"})).as_deref(),
-            Some(r"VALUE.matches('^\'\\d$')")
-        );
-        assert_eq!(written(json!({"enum": ["a", "b"]})).as_deref(), Some("VALUE in ['a', 'b']"));
-        assert_eq!(written(json!({"maxLength": 3, "minLength": 1})), None);
-        assert_eq!(written(json!({"maximum": 3})), None);
     }
 }
