@@ -162,7 +162,8 @@ impl<'s> ProductWalk<'_, 's> {
             self.compare_keywords(node, &differing);
             self.compare_combined(node, &differing);
             self.list_type(node, &differing);
-            self.rules(node, &differing);
+            let solver = self.solver;
+            solver.with_share(|| self.rules(node, &differing));
             self.compare_embedding(node, &differing);
         }
         if kinds.contains(JsonTypeSet::OBJECT) {

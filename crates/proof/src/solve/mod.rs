@@ -34,6 +34,9 @@ const DEPTH: usize = 64;
 pub const MAX_WEIGHT: u64 = 4 << 20;
 /// The maximum weight of cached values and compiled schemas; past that they are computed again.
 const REMEMBERED: u64 = 32 << 20;
+/// The part of the steps that one node or change may use, and how many it may use in any case.
+const SHARE: u64 = 3;
+const LEAST_SHARE: u64 = 50_000;
 /// The number of bytes of a value that are copied in one step.
 const COPIED: u64 = 1024;
 /// The number of candidate numbers that cost one step.
@@ -150,6 +153,16 @@ impl<'s> Solver<'s> {
         let left = self.steps.get();
         self.steps.set(left.saturating_sub(steps));
         left > steps
+    }
+
+    /// Calls `ask` with at most a share of the steps that are left: what is hard to decide leaves enough for the rest.
+    pub fn with_share<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let all = self.left();
+        let share = (all / SHARE).max(all.min(LEAST_SHARE));
+        self.steps.set(share);
+        let answer = ask();
+        self.steps.set(all - (share - self.left()));
+        answer
     }
 
     /// Calls `ask` with the steps and patterns that questions about rules can use.

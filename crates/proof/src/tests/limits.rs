@@ -22,6 +22,35 @@ fn of_node(live: &Value, desired: &Value) -> (SchemaRelation, String) {
 }
 
 #[test]
+fn a_rule_that_is_hard_to_decide_leaves_steps_for_other_nodes() {
+    let hard = |rule: &str| {
+        json!({"type": "object", "x-kubernetes-validations": [{"rule": rule}], "properties": {"b": text(9),
+            "c": {"type": "integer"}, "d": {"type": "integer"},
+            "m": {"type": "object", "maxProperties": 4, "additionalProperties": text(9)}}})
+    };
+    let sides = |rule: &str, fields: Value| {
+        whole(&json!({"type": "object", "properties": {"h": hard(rule),
+            "z": {"type": "object", "properties": fields}}}))
+    };
+    let live = sides("self.b != 'a' && !self.m.exists(x, x == 'a')", json!({"q": text(3)}));
+    let added = "|| (!has(oldSelf.c) || self.c == oldSelf.c) || self.d > 2";
+    for (rule, of_rule) in [
+        ("self.b != 'a' && !self.m.exists(y, y == 'a')", Undecided),
+        ("self.b != 'a' && !self.m.exists(x, x == 'a')", Widening),
+    ] {
+        let desired = sides(&format!("({rule}) {added}"), json!({"q": text(4), "r": text(3)}));
+        let proof = proof_of(&live, &desired);
+        let verdicts: Vec<(&str, SchemaRelation)> =
+            proof.nodes.iter().map(|node| (node.path.as_str(), node.verdict)).collect();
+        assert!(proof.is_complete);
+        let below = "^.spec.f.z.q";
+        assert!(verdicts.contains(&("^.spec.f.h", of_rule)), "{verdicts:?}");
+        assert!(verdicts.contains(&(below, Widening)), "{verdicts:?}");
+        assert!(verdicts.iter().all(|(path, verdict)| *verdict != Undecided || *path == "^.spec.f.h"), "{verdicts:?}");
+    }
+}
+
+#[test]
 fn a_value_has_a_greatest_weight() {
     assert_eq!(of_node(&lists(1, 9999, text(5)), &lists(1, 9999, text(4))).0, Narrowing);
     for (depth, least) in [(2, 9999), (3, 9999), (12, 64)] {
