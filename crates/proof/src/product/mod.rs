@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use super::cel::{self, Counterexample, Implied, RuleSet};
 use super::constraints::{SharedSchema, ValueConstraints};
 use super::keywords::{self as kw, JsonTypeSet};
+use super::rules::restated::{self, absence};
 use super::rules::{RuleProofResources, cost};
 use super::solve::Solver;
 use super::text::{kind_words, own_changes, shorten};
@@ -402,7 +403,13 @@ impl<'s> ProductWalk<'_, 's> {
             self.walked.costs.push((place.clone(), reason.clone()));
         }
         let costly = |means: &RuleProofResources<'_>| cel::too_costly(live, desired, &added, means);
-        let (values, open) = match self.solver.with_means(|means| cel::implied(live, desired, means)) {
+        let answer = self.solver.with_means(|means| cel::implied(live, desired, means));
+        let answer = match answer {
+            Implied::Yes => Implied::Yes,
+            _ if self.follow_from_above(&added, place) => Implied::Yes,
+            answer => answer,
+        };
+        let (values, open) = match answer {
             Implied::Yes => match self.solver.with_means(costly) {
                 Some(why) => (Vec::new(), Some(why)),
                 None => return,
@@ -426,6 +433,38 @@ impl<'s> ProductWalk<'_, 's> {
         );
     }
 
+    /// Whether these rules of the target follow from what the source says about a value around the node.
+    fn follow_from_above(&self, rules: &[&Value], place: &WalkPosition<'s>) -> bool {
+        let mut steps: Vec<&ValueStep> = Vec::new();
+        let mut level = place.value_path.as_deref();
+        // Where a list keeps unknown fields of its items, an object can have fields that only desired describes.
+        let levels = std::iter::successors(level, |level| level.above.as_deref());
+        let mut structures = levels.filter_map(|level| level.constraints.holds.first());
+        if place.source_keeps || structures.any(|part| kw::type_name(part) == Some("array") && kw::preserves(part)) {
+            return false;
+        }
+        while let Some(value_path) = level {
+            steps.insert(0, &value_path.step);
+            level = value_path.above.as_deref();
+            let Some(SharedSchema::Ref(around)) = value_path.constraints.holds.first() else { return false };
+            let own = kw::list(around, RULES);
+            if own.is_empty() || kw::type_name(around).is_none() || kw::flag(around, "x-kubernetes-int-or-string") {
+                continue;
+            }
+            let Some(asked) = rules.iter().map(|rule| moved(rule, &steps, around)).collect::<Option<Vec<Value>>>()
+            else {
+                return false;
+            };
+            let is_root = level.is_none();
+            let live = RuleSet { schema: around, rules: own, is_root, keeps: false };
+            let desired = RuleSet { schema: value_path.target, rules: &asked, is_root, keeps: false };
+            if self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Whether live's schema with desired's rules refuses nothing, so that what breaks comes from changes elsewhere.
     fn holds_alone(&self, live: RuleSet<'_>, desired: RuleSet<'_>) -> bool {
         let alone = RuleSet { rules: desired.rules, ..live };
@@ -438,6 +477,19 @@ impl<'s> ProductWalk<'_, 's> {
         self.solver.with_means(|means| cel::implied(live, alone, means)) == Implied::Yes
             && self.solver.with_means(|means| cel::too_costly(live, alone, &added, means)).is_none()
     }
+}
+
+/// The rule as one of a value around it, `steps` above. None if it cannot be written so with certainty.
+fn moved(rule: &Value, steps: &[&ValueStep], around: &Value) -> Option<Value> {
+    let text = rule.get("rule")?.as_str()?;
+    if kw::flag(rule, "optionalOldSelf") {
+        return None;
+    }
+    let moved = match absence("self", steps, &|at| restated::moved(text, at), 0) {
+        Some(moved) => moved,
+        None => restated::moved_transition(text, steps, around)?,
+    };
+    Some(json!({ "rule": moved }))
 }
 
 /// The rules of all nodes above that name the field.

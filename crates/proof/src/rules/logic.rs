@@ -9,6 +9,9 @@
 //! `||` ignore an error if another operand decides them
 //! (<https://github.com/google/cel-spec/blob/master/doc/langdef.md#logical-operators>).
 
+mod facts;
+mod order;
+
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +19,11 @@ use serde_json::Value;
 
 use super::budget::BUDGET;
 use super::footprint::parts;
-use super::{RuleNode, RuleProofResources, alike, source};
+use super::{RuleNode, RuleProofResources, alike, restated, source};
 use crate::keywords as kw;
 use gantry_k8s_cel::ast::{BinaryOperator, Expr, FunctionCall, Literal, Macro, MacroKind, SelectionStep};
 use gantry_k8s_cel::{CompiledRule, compile_rules_sharing, parse_rule, unescape};
+use order::Order;
 
 /// The maximum number of formula nodes that are evaluated for one rule.
 const EVALUATED: u64 = 200_000;
@@ -31,6 +35,8 @@ enum FormulaTruth {
     True,
     False,
     Error,
+    /// Of an expression that is compared with constants: where its value lies among them.
+    Cell(usize),
     /// Of an equation: its operands have values that cannot be compared. For the server `a == b` is then an error, but
     /// `a != b` is true.
     Incomparable,
@@ -50,7 +56,7 @@ impl FormulaTruth {
         match self {
             FormulaTruth::True => FormulaTruth::False,
             FormulaTruth::False => FormulaTruth::True,
-            FormulaTruth::Error | FormulaTruth::Incomparable => FormulaTruth::Error,
+            _ => FormulaTruth::Error,
         }
     }
 }
@@ -61,6 +67,22 @@ enum Formula {
     Atom(usize),
     /// `a != b`, where the atom is `a == b`.
     Unequal(usize),
+    /// A comparison of an expression with a constant, one of those of the atom.
+    Compared {
+        atom: usize,
+        operator: BinaryOperator,
+        constant: usize,
+    },
+    /// Whether two booleans are equal or, if `is_equal` is false, unequal.
+    Same {
+        operands: Box<(Formula, Formula)>,
+        is_equal: bool,
+    },
+    /// Something that is certain where all conditions are true.
+    Fact {
+        conditions: Vec<Formula>,
+        then: Box<Formula>,
+    },
     Not(Box<Formula>),
     /// `||` if `decisive` is true, `&&` if it is false.
     Joined {
@@ -92,7 +114,9 @@ enum When {
     Always,
     /// Only if there is an old value.
     OnUpdate,
-    /// Always, but its `oldSelf` is an optional.
+    /// Only if there is none: one half of a rule whose `oldSelf` is an optional.
+    OnCreate,
+    /// Always, but its `oldSelf` is an optional that cannot be resolved.
     WithOptional,
 }
 
@@ -103,6 +127,8 @@ struct Statement {
     /// The number of nodes of the formula.
     size: u64,
     when: When,
+    /// The fields of `self` that it reads, by the names on the way to them.
+    paths: BTreeSet<Vec<String>>,
 }
 
 /// The rules of live at one node.
@@ -113,6 +139,10 @@ pub struct Logic<'a> {
     /// The atoms: an expression and nothing, or the two operands of an equation.
     atoms: BTreeMap<(String, String), usize>,
     asked: Vec<u8>,
+    /// The constants that atoms are compared with.
+    orders: BTreeMap<usize, Order>,
+    /// Equations of a part of `self` with the same part of `oldSelf`: the names on the way to it, and the atom.
+    unchanged: Vec<(Vec<String>, usize)>,
     premises: Vec<Statement>,
 }
 
@@ -152,27 +182,39 @@ impl<'a> Logic<'a> {
             return None;
         }
         let has_keyed_lists = has_list(schema, "map", &|_| true);
-        let mut logic =
-            Logic { schema, has_keyed_lists, atoms: BTreeMap::new(), asked: Vec::new(), premises: Vec::new() };
+        let mut logic = Logic {
+            schema,
+            has_keyed_lists,
+            atoms: BTreeMap::new(),
+            asked: Vec::new(),
+            orders: BTreeMap::new(),
+            unchanged: Vec::new(),
+            premises: Vec::new(),
+        };
         for (written, rule) in rules {
-            if let Some(premise) = logic.statement(written, &rule) {
-                logic.premises.push(premise);
-            }
+            let premises = logic.statements(written, &rule).unwrap_or_default();
+            logic.premises.extend(premises);
         }
         Some(logic)
     }
 
     /// Whether a rule of desired follows. `spend` takes the number of evaluated formula nodes.
     pub fn implies(&mut self, written: &Value, rule: &CompiledRule, spend: &dyn Fn(u64) -> bool) -> bool {
-        let Some(conclusion) = self.statement(written, rule) else { return false };
+        let Some(conclusions) = self.statements(written, rule) else { return false };
+        conclusions.into_iter().all(|conclusion| self.follows(conclusion, spend))
+    }
+
+    fn follows(&mut self, mut conclusion: Statement, spend: &dyn Fn(u64) -> bool) -> bool {
+        let facts = self.facts(&mut conclusion);
         // A transition rule is not evaluated when an object is created, and its failures are never tolerated. The
         // server tolerates the other failures if the value did not change; it may have been reordered.
         let holds_too = |when: When| when == conclusion.when || when == When::Always && !self.has_keyed_lists;
         let is_about_it = |premise: &&Statement| !premise.atoms.is_disjoint(&conclusion.atoms);
-        let premises: Vec<&Statement> =
-            self.premises.iter().filter(is_about_it).filter(|premise| holds_too(premise.when)).collect();
+        let premises = self.premises.iter().filter(is_about_it).filter(|premise| holds_too(premise.when));
+        let premises: Vec<&Statement> = premises.chain(&facts).collect();
         let mut search = FormulaSearch {
             asked: &self.asked,
+            orders: &self.orders,
             results: vec![None; self.asked.len()],
             left: EVALUATED,
             premises,
@@ -182,24 +224,38 @@ impl<'a> Logic<'a> {
         spend(EVALUATED - search.left) && follows
     }
 
-    /// None if the rule does not compile, or if its evaluation may be aborted.
-    fn statement(&mut self, written: &Value, rule: &CompiledRule) -> Option<Statement> {
+    /// What the rule says: a rule whose `oldSelf` is an optional says one thing if there is an old value, and another one
+    /// if there is none. None if the rule does not compile, or if its evaluation may be aborted.
+    fn statements(&mut self, written: &Value, rule: &CompiledRule) -> Option<Vec<Statement>> {
         if rule.problem().is_some() {
             return None;
         }
-        let when = match (rule.is_transition(), kw::flag(written, "optionalOldSelf")) {
-            (false, _) => When::Always,
-            (true, false) => When::OnUpdate,
-            (true, true) => When::WithOptional,
-        };
-        let expr = parse_rule(rule.source()).ok()??;
+        let text = rule.source();
+        let is_optional = kw::flag(written, "optionalOldSelf");
+        if !rule.is_transition() {
+            return Some(vec![self.statement(text, When::Always)?]);
+        } else if !is_optional {
+            return Some(vec![self.statement(text, When::OnUpdate)?]);
+        }
+        // Whether a null is an old value is another question.
+        let parts = (restated::without_optional(text, true), restated::without_optional(text, false));
+        match parts {
+            (Some(with), Some(without)) if !kw::flag(self.schema, "nullable") => {
+                Some(vec![self.statement(&with, When::OnUpdate)?, self.statement(&without, When::OnCreate)?])
+            }
+            _ => Some(vec![self.statement(text, When::WithOptional)?]),
+        }
+    }
+
+    fn statement(&mut self, text: &str, when: When) -> Option<Statement> {
+        let expr = parse_rule(text).ok()??;
         if may_abort(&expr) {
             return None;
         }
         let mut reader = FormulaReader { logic: self, atoms: BTreeSet::new(), size: 0, when };
         let formula = reader.formula(&expr, WantedTruth::True);
         let FormulaReader { atoms, size, .. } = reader;
-        Some(Statement { formula, atoms, size, when })
+        Some(Statement { formula, atoms, size, when, paths: facts::paths(&expr) })
     }
 }
 
@@ -234,12 +290,23 @@ impl FormulaReader<'_, '_> {
                 otherwise: Box::new(self.formula(otherwise, asked)),
             },
             Expr::Binary { first, rest } => match &rest[..] {
+                [(operator, second)] if let Some(compared) = self.compared(first, *operator, second, asked, expr) => {
+                    compared
+                }
+                [(operator @ (BinaryOperator::Equal | BinaryOperator::NotEqual), second)]
+                    if is_boolean(first) && is_boolean(second) =>
+                {
+                    let operands =
+                        Box::new((self.formula(first, WantedTruth::Both), self.formula(second, WantedTruth::Both)));
+                    Formula::Same { operands, is_equal: *operator == BinaryOperator::Equal }
+                }
                 [(BinaryOperator::Equal, second)] => Formula::Atom(self.equation(first, second, is_true(asked))),
                 [(BinaryOperator::NotEqual, second)] => {
                     Formula::Unequal(self.equation(first, second, is_unequal(asked)))
                 }
                 _ => Formula::Atom(self.atom((format!("{expr:?}"), String::new()), is_true(asked))),
             },
+            Expr::Call(call) if let Some(compared) = self.compared_quantities(call) => compared,
             _ => Formula::Atom(self.atom((format!("{expr:?}"), String::new()), is_true(asked))),
         }
     }
@@ -249,10 +316,17 @@ impl FormulaReader<'_, '_> {
     }
 
     fn equation(&mut self, first: &Expr, second: &Expr, asked: u8) -> usize {
+        let unchanged = facts::unchanged_part(first, second).filter(|_| self.when == When::OnUpdate);
         let is_sorted = self.is_scalar(first) && self.is_scalar(second);
         let (first, second) = (format!("{first:?}"), format!("{second:?}"));
         let atom = if is_sorted && second < first { (second, first) } else { (first, second) };
-        self.atom(atom, asked)
+        let atom = self.atom(atom, asked);
+        if let Some(path) = unchanged
+            && !self.logic.unchanged.iter().any(|(_, known)| *known == atom)
+        {
+            self.logic.unchanged.push((path, atom));
+        }
+        atom
     }
 
     fn atom(&mut self, atom: (String, String), asked: u8) -> usize {
@@ -286,6 +360,27 @@ impl FormulaReader<'_, '_> {
             Expr::Call(FunctionCall { function, .. }) => SCALAR_FUNCTIONS.contains(&function.as_str()),
             _ => false,
         }
+    }
+}
+
+/// Whether the expression is certainly a boolean.
+fn is_boolean(expr: &Expr) -> bool {
+    match expr {
+        Expr::Has { .. } | Expr::Not(_) | Expr::And(_) | Expr::Or(_) | Expr::Literal(Literal::Bool(_)) => true,
+        Expr::Binary { rest, .. } => matches!(
+            &rest[..],
+            [(
+                BinaryOperator::Equal
+                    | BinaryOperator::NotEqual
+                    | BinaryOperator::Less
+                    | BinaryOperator::LessEqual
+                    | BinaryOperator::Greater
+                    | BinaryOperator::GreaterEqual
+                    | BinaryOperator::In,
+                _
+            )]
+        ),
+        _ => false,
     }
 }
 
@@ -343,6 +438,7 @@ fn may_abort(expr: &Expr) -> bool {
 /// Looks for results of the atoms with which all premises are true and the conclusion is not.
 struct FormulaSearch<'l> {
     asked: &'l [u8],
+    orders: &'l BTreeMap<usize, Order>,
     results: Vec<Option<FormulaTruth>>,
     /// The formula nodes that may still be evaluated. This bounds the depth of the recursion too.
     left: u64,
@@ -359,13 +455,13 @@ impl FormulaSearch<'_> {
             return false;
         }
         self.left -= size;
-        let mut open = match truth(&self.conclusion.formula, &self.results) {
+        let mut open = match truth(&self.conclusion.formula, &self.results, self.orders) {
             Ok(FormulaTruth::True) => return true,
             Ok(_) => None,
             Err(atom) => Some(atom),
         };
         for premise in &self.premises {
-            match truth(&premise.formula, &self.results) {
+            match truth(&premise.formula, &self.results, self.orders) {
                 Ok(FormulaTruth::True) => {}
                 Ok(_) => return true,
                 Err(atom) => open = open.or(Some(atom)),
@@ -373,7 +469,15 @@ impl FormulaSearch<'_> {
         }
         // Without an open atom, all premises are true and the conclusion is not.
         let Some(atom) = open else { return false };
-        let possible = if self.asked[atom].count_ones() == 1 { &RESULTS[..2] } else { &RESULTS };
+        let cells;
+        let possible = match self.orders.get(&atom) {
+            Some(order) => {
+                cells = order.results();
+                &cells[..]
+            }
+            None if self.asked[atom].count_ones() == 1 => &RESULTS[..2],
+            None => &RESULTS,
+        };
         let follows = possible.iter().all(|result| {
             self.results[atom] = Some(*result);
             self.follows()
@@ -384,7 +488,12 @@ impl FormulaSearch<'_> {
 }
 
 /// The result of the formula, or the first atom whose missing result it depends on.
-fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaTruth, usize> {
+fn truth(
+    formula: &Formula,
+    results: &[Option<FormulaTruth>],
+    orders: &BTreeMap<usize, Order>,
+) -> Result<FormulaTruth, usize> {
+    let truth = |formula: &Formula| truth(formula, results, orders);
     match formula {
         Formula::Constant(value) => Ok(FormulaTruth::from(*value)),
         Formula::Atom(atom) => match results[*atom].ok_or(*atom)? {
@@ -395,11 +504,29 @@ fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaT
             FormulaTruth::Incomparable => Ok(FormulaTruth::True),
             result => Ok(result.not()),
         },
-        Formula::Not(operand) => Ok(truth(operand, results)?.not()),
+        Formula::Compared { atom, operator, constant } => match results[*atom].ok_or(*atom)? {
+            FormulaTruth::Cell(cell) => Ok(orders
+                .get(atom)
+                .map_or(FormulaTruth::Error, |order| order.compare(cell, *operator, *constant).into())),
+            _ => Ok(FormulaTruth::Error),
+        },
+        Formula::Same { operands, is_equal } => match (truth(&operands.0)?, truth(&operands.1)?) {
+            (FormulaTruth::Error, _) | (_, FormulaTruth::Error) => Ok(FormulaTruth::Error),
+            (first, second) => Ok(((first == second) == *is_equal).into()),
+        },
+        Formula::Fact { conditions, then } => {
+            for condition in conditions {
+                if truth(condition)? != FormulaTruth::True {
+                    return Ok(FormulaTruth::True);
+                }
+            }
+            truth(then)
+        }
+        Formula::Not(operand) => Ok(truth(operand)?.not()),
         Formula::Joined { operands, decisive } => {
             let mut joined = FormulaTruth::from(!decisive);
             for operand in operands {
-                match truth(operand, results)? {
+                match truth(operand)? {
                     result if result == FormulaTruth::from(*decisive) => return Ok(result),
                     FormulaTruth::Error => joined = FormulaTruth::Error,
                     _ => {}
@@ -409,13 +536,13 @@ fn truth(formula: &Formula, results: &[Option<FormulaTruth>]) -> Result<FormulaT
         }
         Formula::Conditional { cases, otherwise } => {
             for (condition, value) in cases {
-                match truth(condition, results)? {
-                    FormulaTruth::True => return truth(value, results),
+                match truth(condition)? {
+                    FormulaTruth::True => return truth(value),
                     FormulaTruth::False => {}
                     _ => return Ok(FormulaTruth::Error),
                 }
             }
-            truth(otherwise, results)
+            truth(otherwise)
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cel::{RuleSet, is_typing_format};
 use crate::keywords as kw;
+use crate::product::ValueStep;
 use gantry_k8s_cel::{escape, parse_rule};
 
 /// The maximum number of combinations that are spelled out for one keyword.
@@ -103,25 +104,57 @@ fn of_node(schema: &Value, at: &str, guards: &mut Vec<String>, asked: &[&str], f
 /// The condition that a rule of a field sets, as an expression of a rule of a node above, where the field is `at`. None
 /// if it is a transition rule, or cannot be rewritten with certainty.
 pub fn moved(rule: &str, at: &str) -> Option<String> {
+    renamed(rule, &|word, _| match word {
+        "oldSelf" => None,
+        _ => Some((at.to_owned(), 0)),
+    })
+}
+
+/// The same for a transition rule of a field, which is evaluated if there is an old value: the steps lead through
+/// fields.
+pub fn moved_transition(rule: &str, steps: &[&ValueStep], around: &Value) -> Option<String> {
+    let (mut now, mut before) = ("self".to_owned(), "oldSelf".to_owned());
+    let mut parts = Vec::new();
+    let mut schema = around;
+    for step in steps {
+        let ValueStep::Field(name) = step else { return None };
+        schema = kw::property(schema, name).filter(|own| is_plain(own))?;
+        let name = escape(name)?;
+        now = format!("{now}.{name}");
+        before = format!("{before}.{name}");
+        parts.push(format!("!has({now}) || !has({before})"));
+    }
+    let moved = renamed(rule, &|word, _| match word {
+        "oldSelf" => Some((before.clone(), 0)),
+        _ => Some((now.clone(), 0)),
+    })?;
+    parts.push(format!("({moved})"));
+    Some(parts.join(" || "))
+}
+
+/// A rule with `optionalOldSelf` as it is evaluated if there is an old value, or if there is none: the calls of
+/// `hasValue` and `value` are replaced. Any other use of the optional is one of a variable that nothing else names.
+pub fn without_optional(rule: &str, has_value: bool) -> Option<String> {
+    const HAS_VALUE: &str = ".hasValue()";
+    const VALUE: &str = ".value()";
+    renamed(rule, &|word, rest| match word {
+        "self" => Some((word.to_owned(), 0)),
+        _ if rest.starts_with(HAS_VALUE) => Some((format!("({has_value})"), HAS_VALUE.len())),
+        _ if rest.starts_with(VALUE) && has_value => Some((word.to_owned(), VALUE.len())),
+        _ => Some(("oldSelfOrNone".to_owned(), 0)),
+    })
+}
+
+/// The rule with other texts in place of `self` and `oldSelf`: `replace` is called with the variable and what follows,
+/// and returns the new text and how much of what follows it replaces, too. None if it does, or if a variable of that
+/// name may be another one.
+fn renamed(rule: &str, replace: &dyn Fn(&str, &str) -> Option<(String, usize)>) -> Option<String> {
     let mut text = String::with_capacity(rule.len() + 64);
     let mut rest = rule;
     while let Some(c) = rest.chars().next() {
         if c == '\'' || c == '"' {
-            // Triple quotes, and the escapes of raw strings, are rare.
-            let mut end = None;
-            let mut is_escaped = false;
-            for (position, other) in rest.char_indices().skip(1) {
-                match other {
-                    _ if is_escaped => is_escaped = false,
-                    '\\' => is_escaped = true,
-                    other if other == c => {
-                        end = Some(position + 1);
-                        break;
-                    }
-                    _ => {}
-                }
-            }
-            let end = end?;
+            let end = end_of_literal(rest, c)?;
+            // Raw strings have other escapes, and triple quotes are rare.
             let is_raw = text.ends_with(['r', 'R', 'b', 'B']) && rest[..end].contains('\\');
             if is_raw || end == 2 && rest[2..].starts_with(c) {
                 return None;
@@ -139,23 +172,59 @@ pub fn moved(rule: &str, at: &str) -> Option<String> {
             rest = &rest[c.len_utf8()..];
             continue;
         }
-        let word = &rest[..end];
-        let is_selected = text.trim_end().ends_with(['.', '?']) && text.trim_end().trim_end_matches('?').ends_with('.');
-        match word {
-            "self" if !is_selected => {
-                // A variable of a macro with this name.
-                if rest[end..].trim_start().starts_with(',') && text.trim_end().ends_with(['(', ',']) {
-                    return None;
-                }
-                text.push_str(at);
-            }
-            "oldSelf" if !is_selected => return None,
-            word => text.push_str(word),
+        let (word, after) = rest.split_at(end);
+        let before = text.trim_end();
+        let is_selected = before.ends_with('.') || before.ends_with(".?");
+        rest = after;
+        if is_selected || !matches!(word, "self" | "oldSelf") {
+            text.push_str(word);
+            continue;
         }
-        rest = &rest[end..];
+        // It may be the variable of a macro.
+        if after.trim_start().starts_with(',') && before.ends_with(['(', ',']) {
+            return None;
+        }
+        let (new, replaced) = replace(word, after)?;
+        text.push_str(&new);
+        rest = &after[replaced..];
     }
     parse_rule(&text).ok()??;
     Some(text)
+}
+
+/// Where the string literal ends that the text begins with.
+fn end_of_literal(text: &str, quote: char) -> Option<usize> {
+    let mut is_escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            c if c == quote => return Some(at + 1),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// A rule that says that every value at the end of the path, which begins at `at`, satisfies `last`, a condition on
+/// its argument. None if something cannot be written in a rule.
+pub fn absence(at: &str, steps: &[&ValueStep], last: &dyn Fn(&str) -> Option<String>, depth: usize) -> Option<String> {
+    let Some((step, rest)) = steps.split_first() else { return last(at) };
+    Some(match step {
+        ValueStep::Field(name) => {
+            let name = gantry_k8s_cel::escape(name)?;
+            let below = absence(&format!("{at}.{name}"), rest, last, depth)?;
+            format!("!has({at}.{name}) || ({below})")
+        }
+        ValueStep::Item => {
+            let item = format!("v{depth}");
+            format!("{at}.all({item}, {})", absence(&item, rest, last, depth + 1)?)
+        }
+        ValueStep::Entry(_) => {
+            let key = format!("v{depth}");
+            format!("{at}.all({key}, {})", absence(&format!("{at}[{key}]"), rest, last, depth + 1)?)
+        }
+    })
 }
 
 /// Whether rules see a value of the node as it is: never null, and of a type that the schema names.
@@ -410,5 +479,16 @@ mod tests {
         ] {
             assert_eq!(moved(rule, "self.a").as_deref(), expected, "{rule}");
         }
+    }
+
+    #[test]
+    fn a_rule_says_that_a_path_leads_to_no_value_or_an_accepted_one() {
+        let field = |name: &str| ValueStep::Field(name.to_owned());
+        let steps = [field("a"), ValueStep::Item, field("x-y"), ValueStep::Entry("k".to_owned())];
+        let steps: Vec<&ValueStep> = steps.iter().collect();
+        let rule = absence("self", &steps, &|at| Some(format!("size({at}) <= 3")), 0);
+        let expected = "!has(self.a) || (self.a.all(v0, !has(v0.x__dash__y) || (v0.x__dash__y.all(v1, \
+                        size(v0.x__dash__y[v1]) <= 3))))";
+        assert_eq!(rule.as_deref(), Some(expected));
     }
 }

@@ -8,7 +8,7 @@ use crate::cel::{self, Implied, RuleSet};
 use crate::constraints::SharedSchema;
 use crate::keywords as kw;
 use crate::product::{ExpectedEffect, Obligation, ValueStep};
-use crate::rules::restated;
+use crate::rules::restated::{self, absence};
 use crate::solve::Solver;
 
 impl CompiledSides<'_> {
@@ -100,41 +100,4 @@ fn described<'v>(around: &'v Value, steps: &[&ValueStep]) -> Option<&'v Value> {
         schema = below;
     }
     Some(schema)
-}
-
-/// A rule that says that every value at the end of the path, which begins at `at`, satisfies `last`, a condition on
-/// its argument. None if something cannot be written in a rule.
-pub fn absence(at: &str, steps: &[&ValueStep], last: &dyn Fn(&str) -> Option<String>, depth: usize) -> Option<String> {
-    let Some((step, rest)) = steps.split_first() else { return last(at) };
-    Some(match step {
-        ValueStep::Field(name) => {
-            let name = gantry_k8s_cel::escape(name)?;
-            let below = absence(&format!("{at}.{name}"), rest, last, depth)?;
-            format!("!has({at}.{name}) || ({below})")
-        }
-        ValueStep::Item => {
-            let item = format!("v{depth}");
-            format!("{at}.all({item}, {})", absence(&item, rest, last, depth + 1)?)
-        }
-        ValueStep::Entry(_) => {
-            let key = format!("v{depth}");
-            format!("{at}.all({key}, {})", absence(&format!("{at}[{key}]"), rest, last, depth + 1)?)
-        }
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rule_says_that_a_path_leads_to_no_value_or_an_accepted_one() {
-        let field = |name: &str| ValueStep::Field(name.to_owned());
-        let steps = [field("a"), ValueStep::Item, field("x-y"), ValueStep::Entry("k".to_owned())];
-        let steps: Vec<&ValueStep> = steps.iter().collect();
-        let rule = absence("self", &steps, &|at| Some(format!("size({at}) <= 3")), 0);
-        let expected = "!has(self.a) || (self.a.all(v0, !has(v0.x__dash__y) || (v0.x__dash__y.all(v1, \
-                        size(v0.x__dash__y[v1]) <= 3))))";
-        assert_eq!(rule.as_deref(), Some(expected));
-    }
 }
