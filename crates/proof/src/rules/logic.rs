@@ -209,7 +209,9 @@ impl<'a> Logic<'a> {
         // A transition rule is not evaluated when an object is created, and its failures are never tolerated. The
         // server tolerates the other failures if the value did not change; it may have been reordered.
         let holds_too = |when: When| when == conclusion.when || when == When::Always && !self.has_keyed_lists;
-        let is_about_it = |premise: &&Statement| !premise.atoms.is_disjoint(&conclusion.atoms);
+        // Without an old value, a rule may be false whatever its atoms are.
+        let is_about_it =
+            |premise: &&Statement| premise.when == When::OnCreate || !premise.atoms.is_disjoint(&conclusion.atoms);
         let premises = self.premises.iter().filter(is_about_it).filter(|premise| holds_too(premise.when));
         let premises: Vec<&Statement> = premises.chain(&facts).collect();
         let mut search = FormulaSearch {

@@ -133,7 +133,7 @@ pub fn moved_transition(rule: &str, steps: &[&ValueStep], around: &Value) -> Opt
 }
 
 /// A rule with `optionalOldSelf` as it is evaluated if there is an old value, or if there is none: the calls of
-/// `hasValue` and `value` are replaced. Any other use of the optional is one of a variable that nothing else names.
+/// `hasValue` and `value` are replaced, and the optional is written as what it is then.
 pub fn without_optional(rule: &str, has_value: bool) -> Option<String> {
     const HAS_VALUE: &str = ".hasValue()";
     const VALUE: &str = ".value()";
@@ -141,7 +141,8 @@ pub fn without_optional(rule: &str, has_value: bool) -> Option<String> {
         "self" => Some((word.to_owned(), 0)),
         _ if rest.starts_with(HAS_VALUE) => Some((format!("({has_value})"), HAS_VALUE.len())),
         _ if rest.starts_with(VALUE) && has_value => Some((word.to_owned(), VALUE.len())),
-        _ => Some(("oldSelfOrNone".to_owned(), 0)),
+        _ if has_value => Some(("optional.of(oldSelf)".to_owned(), 0)),
+        _ => Some(("optional.none()".to_owned(), 0)),
     })
 }
 
@@ -461,6 +462,18 @@ mod tests {
         ] {
             assert_eq!(condition(&schema, structure, "self").as_deref(), expected, "{schema}");
         }
+    }
+
+    #[test]
+    fn an_optional_has_a_value_or_none() {
+        let same = "!oldSelf.hasValue() || self == oldSelf.value()";
+        assert_eq!(without_optional(same, true).as_deref(), Some("!(true) || self == oldSelf"));
+        assert_eq!(without_optional(same, false).as_deref(), Some("!(false) || self == optional.none().value()"));
+        let other = "self == oldSelf.orValue('oldSelf.value()')";
+        assert_eq!(
+            without_optional(other, true).as_deref(),
+            Some("self == optional.of(oldSelf).orValue('oldSelf.value()')")
+        );
     }
 
     #[test]

@@ -54,6 +54,73 @@ fn a_weaker_rule_follows_whatever_its_functions_compute() {
 }
 
 #[test]
+fn a_comparison_follows_from_one_with_another_constant() {
+    let pair = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"},
+        "n": {"type": "number"}, "m": {"type": "integer", "nullable": true}, "t": text()}});
+    for (live, desired, forth, back) in [
+        ("self.a + self.b <= 10", "self.a + self.b <= 15", true, false),
+        ("self.a + self.b <= 10", "!(self.a + self.b > 15)", true, false),
+        ("self.a + self.b <= 10", "11 > self.a + self.b", true, true),
+        ("self.a * 2 > 3 && self.a * 2 < 5", "self.a * 2 == 4", true, true),
+        ("self.a * 2 != 3", "self.a * 2 > 3 || self.a * 2 < 3", true, true),
+        ("self.a < self.b", "self.a + 1 <= self.b", true, true),
+        ("self.a < self.b", "self.b - self.a > 0", false, false),
+        ("self.a >= self.b", "self.a + 1 > self.b", false, true),
+        ("self.a == self.b", "self.b >= self.a", true, false),
+        ("self.a + 1 == self.b", "self.a < self.b", true, false),
+        ("self.t.split('/').size() <= 2", "self.t.split('/').size() <= 3", true, false),
+        ("duration(self.t) >= duration('60s')", "duration(self.t) >= duration('1m')", true, true),
+        ("duration(self.t) >= duration('60s')", "duration(self.t) > duration('59s')", true, false),
+        (
+            "quantity(self.t).compareTo(quantity('1Gi')) >= 0",
+            "!quantity(self.t).isLessThan(quantity('1024Mi'))",
+            true,
+            true,
+        ),
+        ("quantity(self.t).isGreaterThan(quantity('2'))", "quantity(self.t).isGreaterThan(quantity('1'))", true, false),
+        // Something that is no integer, or can be null.
+        ("self.n / 0.0 > 3.0", "self.n / 0.0 > 2.0", false, false),
+        ("self.m != 3", "self.m > 3 || self.m < 3", false, false),
+        (
+            "self.a + self.b <= 10",
+            "self.a + self.b <= 15 && (self.b + self.a <= 9 || self.b + self.a > 9)",
+            false,
+            false,
+        ),
+    ] {
+        assert_eq!(follows(&pair, &[live], desired), forth, "{live} → {desired}");
+        assert_eq!(follows(&pair, &[desired], live), back, "{desired} → {live}");
+    }
+}
+
+#[test]
+fn a_part_of_an_equal_value_is_equal() {
+    let pair = json!({"type": "object", "required": ["a"], "properties": {"a": text(), "b": text(),
+        "l": {"type": "array", "items": text()}, "m": {"type": "string", "nullable": true},
+        "o": {"type": "object", "properties": {"n": {"type": "integer"}}}}});
+    let whole = "self == oldSelf";
+    for (live, desired, expected) in [
+        (whole, "has(self.b) == has(oldSelf.b)", true),
+        (whole, "!has(self.b) || !has(oldSelf.b) || self.b == oldSelf.b", true),
+        (whole, "!has(self.o) || has(self.o.n) == has(oldSelf.o.n)", true),
+        (whole, "!has(self.o) || !has(self.o.n) || self.o.n == oldSelf.o.n", true),
+        (whole, "!has(self.o) || !has(self.o.n) || self.o.n >= oldSelf.o.n", true),
+        ("self.o == oldSelf.o", "!has(self.o.n) || self.o.n == oldSelf.o.n", true),
+        ("oldSelf == self && has(self.b)", "self.b == oldSelf.b", true),
+        // It may be absent, the equation may be false, or the part is another one.
+        (whole, "self.b == oldSelf.b", false),
+        ("self == oldSelf || has(self.b)", "has(self.b) == has(oldSelf.b)", false),
+        ("self.a == oldSelf.a", "has(self.b) == has(oldSelf.b)", false),
+        ("self.o == oldSelf.o", "has(self.b) == has(oldSelf.b)", false),
+        (whole, "has(self.m) == has(oldSelf.m)", false),
+        (whole, "!has(self.a) || !has(self.b) || self.a == oldSelf.b", false),
+        (whole, "!has(self.b) || self.b != oldSelf.b", false),
+    ] {
+        assert_eq!(follows(&pair, &[live], desired), expected, "{live} → {desired}");
+    }
+}
+
+#[test]
 fn a_rule_that_may_fail_does_not_follow() {
     let pair = json!({"type": "object", "properties": {"a": text(), "b": text(), "on": {"type": "boolean"},
         "list": {"type": "array", "items": text()}}});
@@ -99,8 +166,15 @@ fn a_transition_rule_implies_nothing_where_it_is_not_evaluated() {
     assert!(holds(rule("isIP(self)"), optional("isIP(self) || !oldSelf.hasValue()")));
     // Without an old value a transition rule is not evaluated.
     assert!(!holds(rule(old), rule("isIP(self)")));
-    assert!(!holds(rule(old), optional("isIP(self) || !oldSelf.hasValue()")));
-    assert!(!holds(optional(maybe), rule("isIP(self) || self == oldSelf")));
+    assert!(holds(rule(old), optional("isIP(self) || !oldSelf.hasValue()")));
+    assert!(!holds(rule(old), optional("isIP(self)")));
+    // If there is an old value, the optional has it.
+    assert!(holds(optional(maybe), rule("isIP(self) || self == oldSelf")));
+    let same = "!oldSelf.hasValue() || self == oldSelf.value()";
+    assert!(holds(rule("self == oldSelf"), optional(same)));
+    assert!(holds(optional(same), rule("self == oldSelf")));
+    assert!(!holds(rule("self == oldSelf"), optional("oldSelf.hasValue() && self == oldSelf.value()")));
+    assert!(!holds(rule("self == oldSelf"), optional("self == oldSelf.orValue('')")));
     // An old value in an optional is not the value.
     assert!(!holds(rule("dyn(self) == dyn(oldSelf)"), optional("dyn(self) == dyn(oldSelf)")));
     // The setting means nothing to a rule that does not read the old value.
@@ -194,6 +268,34 @@ fn evaluated(rule: &str, object: &Value) -> Option<FormulaTruth> {
     }
 }
 
+fn any_comparison() -> impl Strategy<Value = String> {
+    let operand = prop_oneof![
+        Just("self.a"),
+        Just("self.b"),
+        Just("self.a + self.b"),
+        Just("self.a + 1"),
+        Just("self.b - 1"),
+        Just("self.b + 2"),
+        Just("self.a * 2"),
+        Just("1"),
+        Just("2"),
+        Just("-1"),
+    ];
+    let operator = prop_oneof![Just("<"), Just("<="), Just(">"), Just(">="), Just("=="), Just("!=")];
+    let comparison = (operand.clone(), operator, operand)
+        .prop_filter("constants", |(a, _, b)| a.contains("self") || b.contains("self"))
+        .prop_map(|(a, operator, b)| format!("({a} {operator} {b})"));
+    comparison.prop_recursive(2, 6, 2, |inner| {
+        prop_oneof![
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} && {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} || {b})")),
+            (inner.clone(), inner.clone()).prop_map(|(a, b)| format!("({a} == {b})")),
+            (inner.clone(), inner.clone(), inner.clone()).prop_map(|(a, b, c)| format!("({a} ? {b} : {c})")),
+            inner.prop_map(|a| format!("!{a}")),
+        ]
+    })
+}
+
 proptest! {
     /// The results of a formula are those of the evaluator if its atoms have the evaluator's results.
     #[test]
@@ -219,7 +321,31 @@ proptest! {
                 results[atom] = Some(object.get(name).map_or(FormulaTruth::Error, |value| FormulaTruth::from(value == true)));
             }
             if let Some(expected) = evaluated(&rule, &object) {
-                prop_assert_eq!(truth(&formula, &results), Ok(expected), "{} for {}", rule, object);
+                prop_assert_eq!(truth(&formula, &results, &BTreeMap::new()), Ok(expected), "{} for {}", rule, object);
+            }
+        }
+    }
+
+    /// The same for comparisons of integers, also where a sum overflows or an operand is absent.
+    #[test]
+    fn a_comparison_that_follows_from_others_holds_wherever_they_hold(
+        live in proptest::collection::vec(any_comparison(), 1..3), desired in any_comparison()
+    ) {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}});
+        let live: Vec<&str> = live.iter().map(String::as_str).collect();
+        if follows(&schema, &live, &desired) {
+            let holds = |rule: &str, object: &Value| {
+                let rule = &compile_rules(&schema, &[json!({"rule": rule})], false)[0];
+                assert_eq!(rule.problem(), None);
+                rule.evaluate(object, None, &mut CelBudget::default()) == CelRuleResult::Holds
+            };
+            let numbers = [i64::MIN, i64::MIN + 1, i64::MIN + 2, -3, -2, -1, 0, 1, 2, 3, 4, i64::MAX - 2, i64::MAX - 1, i64::MAX];
+            let values: Vec<Option<i64>> = numbers.into_iter().map(Some).chain([None]).collect();
+            for (a, b) in values.iter().flat_map(|a| values.iter().map(move |b| (a, b))) {
+                let fields = [("a", a), ("b", b)].into_iter().filter_map(|(name, value)| Some((name.to_owned(), json!((*value)?))));
+                let object = Value::Object(fields.collect());
+                let is_shown = live.iter().all(|rule| holds(rule, &object)) && !holds(&desired, &object);
+                prop_assert!(!is_shown, "{:?} → {} for {}", live, desired, object);
             }
         }
     }
