@@ -103,7 +103,7 @@ impl NodeStates {
                 if known.witnesses.iter().filter(|found| found.origin == obligation.origin).count() >= MAX_WITNESSES {
                     continue;
                 }
-                match solver.with_share(|| sides.settle_obligation(solver, &obligation)) {
+                match solver.with_share(6, || sides.settle_obligation(solver, &obligation)) {
                     Settled::Confirmed(mut witness) => {
                         let is_lost = witness.is_lost_to_another_change;
                         if is_lost {
@@ -170,7 +170,7 @@ impl NodeStates {
                 known.backward_open.push(obligation.origin);
                 continue;
             }
-            match solver.with_share(|| sides.settle_obligation(solver, &obligation)) {
+            match solver.with_share(6, || sides.settle_obligation(solver, &obligation)) {
                 Settled::Confirmed(mut witness) if witness.desired != Difference::Defaulted => {
                     known.backward_open.push(obligation.origin.clone());
                     let is_kept = has_room_to_show(&mut witness, &mut self.shown);

@@ -44,7 +44,12 @@ pub struct ProductWalk<'a, 's> {
     open: OpenNodes<'a>,
     /// The keywords, by path, whose change is also compared without the other changes of their node.
     asked: &'a BTreeMap<String, BTreeSet<String>>,
+    postponed: Vec<PostponedRules<'s>>,
 }
+
+/// A node whose rules are compared after all others: what the source accepts there, both schemas, the place, and the
+/// keywords that differ.
+type PostponedRules<'s> = (ValueConstraints<'s>, &'s Value, &'s Value, WalkPosition<'s>, Vec<&'s str>);
 
 static NOTHING: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
 
@@ -81,10 +86,12 @@ pub fn walk_back<'s>(
 /// Walks the parts of `nodes`, and stops at the same kind of node as [`walk`].
 pub fn resume<'s>(solver: &Solver<'s>, nodes: Vec<Unwalked<'s>>) -> Walked<'s> {
     let open = OpenNodes::Defer;
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked: &NOTHING };
+    let mut product =
+        ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked: &NOTHING, postponed: Vec::new() };
     for Unwalked { source, structure, target, place, .. } in nodes {
         product.parts(ComparedNode { source: &source, structure, target, place: &place });
     }
+    product.postponed_rules();
     product.walked
 }
 
@@ -95,7 +102,7 @@ fn walk_with<'s>(
     open: OpenNodes<'_>,
     asked: &BTreeMap<String, BTreeSet<String>>,
 ) -> Walked<'s> {
-    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked };
+    let mut product = ProductWalk { solver, walked: Walked::default(), weight: 0, open, asked, postponed: Vec::new() };
     let constraints =
         ValueConstraints { holds: vec![SharedSchema::Ref(source)], is_resource: true, ..ValueConstraints::default() };
     let place = WalkPosition {
@@ -108,6 +115,7 @@ fn walk_with<'s>(
         is_below_its_path: false,
     };
     product.node(&constraints, target, &place);
+    product.postponed_rules();
     product.walked
 }
 
@@ -163,8 +171,7 @@ impl<'s> ProductWalk<'_, 's> {
             self.compare_keywords(node, &differing);
             self.compare_combined(node, &differing);
             self.list_type(node, &differing);
-            let solver = self.solver;
-            solver.with_share(|| self.rules(node, &differing));
+            self.rules_within_share(node, &differing);
             self.compare_embedding(node, &differing);
         }
         if kinds.contains(JsonTypeSet::OBJECT) {
@@ -206,7 +213,8 @@ impl<'s> ProductWalk<'_, 's> {
         let solver = Solver::new(self.solver.left(), self.solver.patterns(), self.solver.release());
         let asked = &NOTHING;
         let open = OpenNodes::SkipAll;
-        let mut product = ProductWalk { solver: &solver, walked: Walked::default(), weight: 0, open, asked };
+        let mut product =
+            ProductWalk { solver: &solver, walked: Walked::default(), weight: 0, open, asked, postponed: Vec::new() };
         let source = ValueConstraints {
             holds: vec![SharedSchema::Ref(&alone)],
             is_resource: place.is_root,
@@ -223,6 +231,7 @@ impl<'s> ProductWalk<'_, 's> {
             is_below_its_path: false,
         };
         product.differing(ComparedNode { source: &source, structure: &alone, target: live, place: &at });
+        product.postponed_rules();
         let is_wider = !product.walked.obligations.is_empty();
         self.solver.spend(self.solver.left() - solver.left());
         is_wider
@@ -367,6 +376,30 @@ impl<'s> ProductWalk<'_, 's> {
         let live = RuleSet { schema: around, rules, is_root, keeps: false };
         let desired = RuleSet { rules: &asked, ..live };
         !rules.is_empty() && self.solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
+    }
+
+    /// Compares the rules of a node. If they need more than a small share of the steps, the other nodes go first.
+    fn rules_within_share(&mut self, node: ComparedNode<'_, 's>, differing: &[&'s str]) {
+        let (known, costs) = (self.walked.obligations.len(), self.walked.costs.len());
+        let solver = self.solver;
+        let is_over = solver.with_share(1, || {
+            self.rules(node, differing);
+            solver.left() == 0
+        });
+        if is_over && solver.left() > 0 {
+            let ComparedNode { source, structure, target, place } = node;
+            self.walked.obligations.truncate(known);
+            self.walked.costs.truncate(costs);
+            self.postponed.push((source.clone(), structure, target, place.clone(), differing.to_vec()));
+        }
+    }
+
+    /// Compares the rules that needed more than their share before.
+    fn postponed_rules(&mut self) {
+        for (source, structure, target, place, differing) in std::mem::take(&mut self.postponed) {
+            let node = ComparedNode { source: &source, structure, target, place: &place };
+            self.solver.with_share(15, || self.rules(node, &differing));
+        }
     }
 
     fn rules(&mut self, node: ComparedNode<'_, 's>, differing: &[&str]) {

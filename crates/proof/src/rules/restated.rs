@@ -11,6 +11,24 @@ use crate::keywords as kw;
 use crate::product::ValueStep;
 use gantry_k8s_cel::{escape, parse_rule};
 
+/// The keywords that are used as rules.
+const PREMISES: &[&str] = &[
+    "allOf",
+    "anyOf",
+    "enum",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "not",
+    "oneOf",
+    "pattern",
+    "required",
+];
 /// The maximum number of combinations that are spelled out for one keyword.
 const MAX_COMBINATIONS: usize = 40;
 /// The maximum length of an expression for one keyword.
@@ -47,11 +65,7 @@ fn of_node(schema: &Value, at: &str, guards: &mut Vec<String>, asked: &[&str], f
     };
     let is_below = at != "self";
     for (keyword, value) in schema.as_object().into_iter().flatten() {
-        let is_wanted = match keyword.as_str() {
-            "allOf" | "anyOf" | "oneOf" | "not" | "minProperties" | "maxProperties" | "required" => true,
-            "enum" | "pattern" | "minLength" | "maxLength" | "minimum" | "maximum" | "minItems" | "maxItems" => true,
-            _ => false,
-        };
+        let is_wanted = PREMISES.contains(&keyword.as_str());
         if !is_wanted {
             continue;
         }
@@ -104,7 +118,7 @@ fn of_node(schema: &Value, at: &str, guards: &mut Vec<String>, asked: &[&str], f
 /// The condition that a rule of a field sets, as an expression of a rule of a node above, where the field is `at`. None
 /// if it is a transition rule, or cannot be rewritten with certainty.
 pub fn moved(rule: &str, at: &str) -> Option<String> {
-    renamed(rule, &|word, _| match word {
+    renamed(rule, |word, _| match word {
         "oldSelf" => None,
         _ => Some((at.to_owned(), 0)),
     })
@@ -124,7 +138,7 @@ pub fn moved_transition(rule: &str, steps: &[&ValueStep], around: &Value) -> Opt
         before = format!("{before}.{name}");
         parts.push(format!("!has({now}) || !has({before})"));
     }
-    let moved = renamed(rule, &|word, _| match word {
+    let moved = renamed(rule, |word, _| match word {
         "oldSelf" => Some((before.clone(), 0)),
         _ => Some((now.clone(), 0)),
     })?;
@@ -137,7 +151,7 @@ pub fn moved_transition(rule: &str, steps: &[&ValueStep], around: &Value) -> Opt
 pub fn without_optional(rule: &str, has_value: bool) -> Option<String> {
     const HAS_VALUE: &str = ".hasValue()";
     const VALUE: &str = ".value()";
-    renamed(rule, &|word, rest| match word {
+    renamed(rule, |word, rest| match word {
         "self" => Some((word.to_owned(), 0)),
         _ if rest.starts_with(HAS_VALUE) => Some((format!("({has_value})"), HAS_VALUE.len())),
         _ if rest.starts_with(VALUE) && has_value => Some((word.to_owned(), VALUE.len())),
@@ -149,7 +163,7 @@ pub fn without_optional(rule: &str, has_value: bool) -> Option<String> {
 /// The rule with other texts in place of `self` and `oldSelf`: `replace` is called with the variable and what follows,
 /// and returns the new text and how much of what follows it replaces, too. None if it does, or if a variable of that
 /// name may be another one.
-fn renamed(rule: &str, replace: &dyn Fn(&str, &str) -> Option<(String, usize)>) -> Option<String> {
+fn renamed(rule: &str, replace: impl Fn(&str, &str) -> Option<(String, usize)>) -> Option<String> {
     let mut text = String::with_capacity(rule.len() + 64);
     let mut rest = rule;
     while let Some(c) = rest.chars().next() {

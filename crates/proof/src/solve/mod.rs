@@ -34,8 +34,7 @@ const DEPTH: usize = 64;
 pub const MAX_WEIGHT: u64 = 4 << 20;
 /// The maximum weight of cached values and compiled schemas; past that they are computed again.
 const REMEMBERED: u64 = 32 << 20;
-/// The part of the steps that one node or change may use, and how many it may use in any case.
-const SHARE: u64 = 3;
+/// The steps that a share has in any case, if there are so many.
 const LEAST_SHARE: u64 = 50_000;
 /// The number of bytes of a value that are copied in one step.
 const COPIED: u64 = 1024;
@@ -155,10 +154,11 @@ impl<'s> Solver<'s> {
         left > steps
     }
 
-    /// Calls `ask` with at most a share of the steps that are left: what is hard to decide leaves enough for the rest.
-    pub fn with_share<T>(&self, ask: impl FnOnce() -> T) -> T {
+    /// Calls `ask` with at most so many sixteenths of the steps that are left: what is hard to decide leaves enough for
+    /// the rest.
+    pub fn with_share<T>(&self, of_sixteen: u64, ask: impl FnOnce() -> T) -> T {
         let all = self.left();
-        let share = (all / SHARE).max(all.min(LEAST_SHARE));
+        let share = (all / 16 * of_sixteen).max(all.min(LEAST_SHARE));
         self.steps.set(share);
         let answer = ask();
         self.steps.set(all - (share - self.left()));

@@ -7,15 +7,25 @@ use super::CompiledSides;
 use crate::cel::{self, Implied, RuleSet};
 use crate::constraints::SharedSchema;
 use crate::keywords as kw;
-use crate::product::{ExpectedEffect, Obligation, ValueStep};
+use crate::product::{ExpectedEffect, Obligation, ValuePath, ValueStep};
 use crate::rules::restated::{self, absence};
 use crate::solve::Solver;
+
+/// A value that the source's rules pass, and the path to it.
+pub(super) type PassingValue<'o, 's> = (Option<&'o ValuePath<'s>>, Value);
 
 impl CompiledSides<'_> {
     /// Whether the source's rules of some node above refuse every object with a value that the obligation is about.
     ///
     /// That is asked as a rule of the node above: that there is no such value, or that it is one that the target accepts.
-    pub(super) fn is_excluded_by_rules<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> bool {
+    ///
+    /// What a rule of the source passes although the target refuses it is added to `passing`, with the path around it.
+    pub(super) fn is_excluded_by_rules<'o, 's>(
+        &self,
+        solver: &Solver<'s>,
+        obligation: &'o Obligation<'s>,
+        passing: &mut Vec<PassingValue<'o, 's>>,
+    ) -> bool {
         if !self.source.has_rules || obligation.effect == ExpectedEffect::Defaulted {
             return false;
         }
@@ -28,18 +38,22 @@ impl CompiledSides<'_> {
                 _ => None,
             },
         };
-        if let Some(own) = own
-            && self.rules_exclude_values(solver, obligation, (own, &[]), level.is_none())
-        {
-            return true;
+        if let Some(own) = own {
+            let mut found = Vec::new();
+            if self.rules_exclude_values(solver, obligation, (own, &[]), level.is_none(), &mut found) {
+                return true;
+            }
+            passing.extend(found.into_iter().map(|value| (level, value)));
         }
         while let Some(value_path) = level {
             steps.insert(0, &value_path.step);
             level = value_path.above.as_deref();
             let Some(SharedSchema::Ref(around)) = value_path.constraints.holds.first() else { return false };
-            if self.rules_exclude_values(solver, obligation, (around, &steps), value_path.above.is_none()) {
+            let mut found = Vec::new();
+            if self.rules_exclude_values(solver, obligation, (around, &steps), value_path.above.is_none(), &mut found) {
                 return true;
             }
+            passing.extend(found.into_iter().map(|value| (level, value)));
         }
         false
     }
@@ -52,6 +66,7 @@ impl CompiledSides<'_> {
         obligation: &Obligation<'s>,
         (around, steps): (&Value, &[&ValueStep]),
         is_root: bool,
+        passing: &mut Vec<Value>,
     ) -> bool {
         let rules = kw::list(around, "x-kubernetes-validations");
         let is_named = |step: &&ValueStep| match step {
@@ -79,7 +94,14 @@ impl CompiledSides<'_> {
             let asked = [json!({"rule": rule})];
             let live = RuleSet { schema: around, rules, is_root, keeps: false };
             let desired = RuleSet { rules: &asked, ..live };
-            solver.with_means(|means| cel::implied(live, desired, means)) == Implied::Yes
+            match solver.with_means(|means| cel::implied(live, desired, means)) {
+                Implied::Yes => true,
+                Implied::No(found) => {
+                    passing.extend(found.into_iter().map(|found| found.value));
+                    false
+                }
+                Implied::Unknown(_) => false,
+            }
         })
     }
 }

@@ -70,7 +70,7 @@ impl<'v> CompiledSides<'v> {
     pub fn settle_obligation<'s>(&self, solver: &Solver<'s>, obligation: &Obligation<'s>) -> Settled {
         let mut open = obligation.open.clone();
         if solver.is_too_large_around(obligation.value_path.as_deref()) {
-            return match self.is_excluded_by_rules(solver, obligation) {
+            return match self.is_excluded_by_rules(solver, obligation, &mut Vec::new()) {
                 true => Settled::Unreachable,
                 false => Settled::Open(open.unwrap_or_else(|| TOO_LARGE.to_owned())),
             };
@@ -167,8 +167,15 @@ impl<'v> CompiledSides<'v> {
             open = open.or(answer.open);
             level = value_path.above.as_deref();
         }
-        if self.is_excluded_by_rules(solver, obligation) {
+        let mut passing = Vec::new();
+        if self.is_excluded_by_rules(solver, obligation, &mut passing) {
             return Settled::Unreachable;
+        }
+        // The values found before fail rules; these do not.
+        for (value_path, value) in passing.iter().filter(|_| obligation.refused.is_some()) {
+            if let Ok(Some(witness)) = self.try_value(solver, obligation, *value_path, value, None) {
+                return Settled::Confirmed(Box::new(witness));
+            }
         }
         Settled::Open(open.unwrap_or_else(|| "no whole object was found that shows it".to_owned()))
     }
