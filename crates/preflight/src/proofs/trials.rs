@@ -14,7 +14,7 @@ use gantry_schema::typed::{self, Duplicates};
 use gantry_schema::{FieldError, FieldErrorKind, RefusedBy, Schema, Step};
 
 /// The maximum number of objects that are tried for one question.
-const MAX_TRIED: usize = 100;
+pub(super) const MAX_TRIED: usize = 100;
 
 /// One side of a version: its schema, and that of the version at which its objects are stored, if that is another one.
 pub(super) struct StoredSide<'a> {
@@ -169,25 +169,38 @@ impl VersionProof {
 
     /// Adds what is proven about a node, unless it is known to break already.
     pub(super) fn add(&mut self, path: String, origin: ChangeOrigin, proof: ChangeProof) {
-        let is_known = self.nodes.get(&path).is_some_and(|known| {
+        if let Some(known) = self.nodes.get_mut(&path).filter(|known| !known.is_harmless()) {
             let is_undecided = known.verdict == Verdict::Undecided;
-            !known.is_harmless()
-                && known.breaks != [Breaks::Behaviour]
-                && (!is_undecided || proof.verdict == Verdict::Undecided)
-        });
-        if is_known {
-            return;
+            if known.breaks != [Breaks::Behaviour] && (!is_undecided || proof.verdict == Verdict::Undecided) {
+                // What it breaks beside what is known of it.
+                known.breaks.extend(&proof.breaks);
+                known.breaks.sort_unstable();
+                known.breaks.dedup();
+                return;
+            }
         }
         if self.whole.is_harmless() || self.whole.verdict == Verdict::Undecided || proof.verdict != Verdict::Undecided {
             self.whole = ChangeProof { witnesses: Vec::new(), ..ChangeProof::heaviest(&self.whole, &[&proof]) };
         }
         let known = self.nodes.get(&path).filter(|known| !known.is_harmless()).cloned();
         let parts = self.parts.entry(path.clone()).or_default();
+        let whole = match &known {
+            // What it may break stays open.
+            Some(known) if known.verdict == Verdict::Undecided => {
+                let mut breaks = [&proof.breaks[..], &known.breaks].concat();
+                breaks.sort_unstable();
+                breaks.dedup();
+                let reasons: Vec<&str> =
+                    [&proof.reason, &known.reason].into_iter().flatten().map(String::as_str).collect();
+                ChangeProof { breaks, reason: Some(reasons.join("; ")), ..proof.clone() }
+            }
+            _ => proof.clone(),
+        };
         if let (true, Some(proof)) = (parts.is_empty(), known) {
             parts.push(ChangePartProof { origin: ChangeOrigin::Node, proof });
         }
-        parts.push(ChangePartProof { origin, proof: proof.clone() });
-        self.nodes.insert(path, proof);
+        parts.push(ChangePartProof { origin, proof });
+        self.nodes.insert(path, whole);
     }
 }
 

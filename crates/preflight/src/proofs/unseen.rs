@@ -10,7 +10,7 @@ use super::frozen_defaults::{FrozenDefault, frozen_defaults};
 use super::kept_nulls::{self, KeptNull};
 use super::other_versions;
 use super::question::{ChangeProof, VersionPairQuestion, VersionProof};
-use super::trials::{StoredSide, Trial, accepted_objects, new_refusals, node_at};
+use super::trials::{MAX_TRIED, NewRefusal, StoredSide, Trial, accepted_objects, new_refusals, node_at};
 use gantry_core::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_k8s_cel::KubernetesRelease;
 use gantry_proof::{self as proof, ChangeOrigin, Limits, Proof, SchemaRelation, VersionSchema};
@@ -131,7 +131,11 @@ impl Unseen<'_> {
             }
         }
         // An object that shows a default of the version alone may meet a rule about updates.
-        objects.extend(proof.nodes.values().flat_map(|node| &node.witnesses).map(|witness| witness.object.clone()));
+        for witness in proof.nodes.values().flat_map(|node| &node.witnesses) {
+            if objects.len() < 2 * MAX_TRIED && !objects.contains(&witness.object) {
+                objects.push(witness.object.clone());
+            }
+        }
         for stored in objects {
             let refused = new_refusals(&live_side, &desired_side, &Trial { stored, sent: None });
             // That a value of one version is invalid at another one is a difference between the two versions.
@@ -148,10 +152,15 @@ impl Unseen<'_> {
         }
         let Some([live, desired]) = self.sides() else { return };
         let [live, desired] = [live, desired].map(|side| StoredSide { stored: None, ..side });
-        let mut trials = Vec::new();
+        let mut refused: Vec<NewRefusal> = Vec::new();
+        // Objects can be large, so only the first refusal of each place is kept.
         let mut try_null = |stored: &Value, nulls: &[&KeptNull]| {
-            let sent = kept_nulls::with_nulls(stored, nulls);
-            trials.extend(sent.map(|sent| Trial { stored: stored.clone(), sent: Some(sent) }));
+            let Some(sent) = kept_nulls::with_nulls(stored, nulls) else { return };
+            for refusal in new_refusals(&live, &desired, &Trial { stored: stored.clone(), sent: Some(sent) }) {
+                if refused.iter().all(|known| known.error.at != refusal.error.at) {
+                    refused.push(refusal);
+                }
+            }
         };
         let (entries, fields): (Vec<&KeptNull>, Vec<&KeptNull>) = nulls.iter().partition(|null| null.is_entry);
         if !fields.is_empty() {
@@ -172,10 +181,8 @@ impl Unseen<'_> {
             let objects = found.iter().flat_map(accepted_objects);
             objects.for_each(|stored| try_null(&stored, &[null]));
         }
-        for trial in &trials {
-            for refusal in new_refusals(&live, &desired, trial) {
-                proof.add_refusal(self.schemas, refusal, NULL_IS_KEPT, &[Breaks::Writers]);
-            }
+        for refusal in refused {
+            proof.add_refusal(self.schemas, refusal, NULL_IS_KEPT, &[Breaks::Writers]);
         }
     }
 }
