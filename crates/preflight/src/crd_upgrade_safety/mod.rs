@@ -46,6 +46,7 @@ use self::rule::BeyondProof;
 use self::rules::validation_rule_change;
 use self::server::PlannedCrdWrite;
 pub use self::switched_off::unchecked_upgrades;
+use self::switched_off::{compared_pairs, notify_skipped, safety_off};
 use super::entry::CheckEntry;
 use super::objects::definition;
 use super::objects::survey::{IncompleteListReason, Surveyed};
@@ -62,11 +63,9 @@ use gantry_core::parallel::{in_parallel, on_cpu_thread};
 use gantry_core::resource::RawObject;
 use gantry_core::text;
 use gantry_deploy::config::ConfigReader;
-use gantry_deploy::plan::planned_bundle::Installer;
+use gantry_deploy::plan::Plan;
 use gantry_deploy::plan::refusals::ReportedRefusals;
-use gantry_deploy::plan::{Change, Plan, upgraded_crds};
 use gantry_k8s_cel::KubernetesRelease;
-use gantry_olm::cluster_extension::SafetyOff;
 use gantry_proof::Limits;
 use gantry_schema::Undecided;
 
@@ -178,41 +177,6 @@ impl Check for CrdUpgradeSafety {
             }
             self.judge_all(&context, pairs, compared, evidence, written, answers).await
         })
-    }
-}
-
-/// The ClusterExtension that disables OLM's check of a CRD upgrade, and the field that does so.
-fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Installer, SafetyOff)> {
-    let installer = plan.bundle_of(change)?.installer.as_ref()?;
-    Some((installer, installer.extension.safety_off?))
-}
-
-/// The upgrades for which objects are examined: all except those for which a ClusterExtension disables OLM's check.
-fn compared_pairs(plan: &Plan) -> Vec<UpgradedCrd> {
-    let mut pairs = UpgradedCrd::all(&plan.changes);
-    pairs.retain(|pair| safety_off(plan, &plan.changes[pair.change]).is_none());
-    pairs
-}
-
-/// Adds a notice for the CRDs that are not compared because a ClusterExtension disables the check.
-fn notify_skipped(context: &Context<'_>) {
-    let mut bundles: BTreeMap<usize, Vec<&Change>> = BTreeMap::new();
-    for (_, change, _) in upgraded_crds(&context.plan.changes) {
-        if let Some(bundle) = change.desired.bundle.filter(|_| safety_off(context.plan, change).is_some()) {
-            bundles.entry(bundle).or_default().push(change);
-        }
-    }
-    for (bundle, crds) in bundles {
-        let Some((Installer { extension, at }, field)) = safety_off(context.plan, crds[0]) else { continue };
-        let field = field.to_text();
-        let place = at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
-        context.notices.add(format!(
-            "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The \
-             API server still refuses a changed scope and the removal of a stored version.",
-            text::count(crds.len(), "CRD"),
-            format_args!("{} {}", context.plan.bundles[bundle].to_text(), if crds.len() == 1 { "is" } else { "are" }),
-            text::sanitize(&extension.name),
-        ));
     }
 }
 

@@ -1,10 +1,16 @@
-//! What is said of CRDs that change while the check is switched off.
+//! CRDs that change while the check is switched off: for all of them, or by a ClusterExtension for those of its bundle.
+
+use std::collections::BTreeMap;
 
 use super::NAME;
+use crate::Context;
+use crate::pair::UpgradedCrd;
 use gantry_core::problem::Problem;
 use gantry_core::text;
 use gantry_deploy::config::{SettingOrigin, Settings};
-use gantry_deploy::plan::{Plan, upgraded_crds};
+use gantry_deploy::plan::planned_bundle::Installer;
+use gantry_deploy::plan::{Change, Plan, upgraded_crds};
+use gantry_olm::cluster_extension::SafetyOff;
 
 /// The notice that CRDs change although the check does not run.
 pub fn unchecked_upgrades(settings: &Settings, plan: &Plan) -> Option<Problem> {
@@ -26,4 +32,39 @@ pub fn unchecked_upgrades(settings: &Settings, plan: &Plan) -> Option<Problem> {
         }
     };
     Some(place.problem(message).help(help))
+}
+
+/// The ClusterExtension that disables OLM's check of a CRD upgrade, and the field that does so.
+pub(super) fn safety_off<'p>(plan: &'p Plan, change: &Change) -> Option<(&'p Installer, SafetyOff)> {
+    let installer = plan.bundle_of(change)?.installer.as_ref()?;
+    Some((installer, installer.extension.safety_off?))
+}
+
+/// The upgrades for which objects are examined: all except those for which a ClusterExtension disables OLM's check.
+pub(super) fn compared_pairs(plan: &Plan) -> Vec<UpgradedCrd> {
+    let mut pairs = UpgradedCrd::all(&plan.changes);
+    pairs.retain(|pair| safety_off(plan, &plan.changes[pair.change]).is_none());
+    pairs
+}
+
+/// Adds a notice for the CRDs that are not compared because a ClusterExtension disables the check.
+pub(super) fn notify_skipped(context: &Context<'_>) {
+    let mut bundles: BTreeMap<usize, Vec<&Change>> = BTreeMap::new();
+    for (_, change, _) in upgraded_crds(&context.plan.changes) {
+        if let Some(bundle) = change.desired.bundle.filter(|_| safety_off(context.plan, change).is_some()) {
+            bundles.entry(bundle).or_default().push(change);
+        }
+    }
+    for (bundle, crds) in bundles {
+        let Some((Installer { extension, at }, field)) = safety_off(context.plan, crds[0]) else { continue };
+        let field = field.to_text();
+        let place = at.as_ref().map(|at| format!(" ({}:{})", at.file, at.line)).unwrap_or_default();
+        context.notices.add(format!(
+            "{NAME}: {} of the bundle {} not compared: the ClusterExtension {} sets crdUpgradeSafety {field}{place}. The \
+             API server still refuses a changed scope and the removal of a stored version.",
+            text::count(crds.len(), "CRD"),
+            format_args!("{} {}", context.plan.bundles[bundle].to_text(), if crds.len() == 1 { "is" } else { "are" }),
+            text::sanitize(&extension.name),
+        ));
+    }
 }
