@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::apply_request;
 use super::dry_run::{dry_run_beside_tools, send};
-use super::request::{ApiRequest, Payload, ResponseFormat, encode};
+use super::request::ApiRequest;
 use super::takeover;
 use super::transport::Transport;
 use crate::openapi::{Described, OpenApi};
@@ -90,17 +90,8 @@ async fn send_patch(
 ) -> Result<RawObject, DryRunError> {
     let Apply { resource, object, field_manager, .. } = apply;
     let namespace = apply_request::namespace_of(apply, default_namespace);
-    let path = resource.path(namespace, Some(&object.name));
-    let call = ApiRequest {
-        verb: "patch",
-        resource: Some(resource),
-        namespace,
-        name: Some(&object.name),
-        uri: format!("{path}?fieldManager={}&dryRun=All", encode(field_manager)),
-        body: Some(Payload::JsonPatch(patch)),
-        live: apply.live,
-        format: ResponseFormat::Json,
-    };
+    let call = ApiRequest::dry_run_patch(resource, namespace, &object.name, field_manager, patch);
+    let call = ApiRequest { live: apply.live, ..call };
     send(transport, &call, apply).await
 }
 

@@ -118,6 +118,19 @@ impl<'a> ApiRequest<'a> {
         ApiRequest { verb: "get", resource: Some(resource), namespace, name: Some(name), uri, ..ApiRequest::default() }
     }
 
+    /// A JSON patch of one object, as a dry run.
+    pub fn dry_run_patch(
+        resource: &'a Resource,
+        namespace: Option<&'a str>,
+        name: &'a str,
+        field_manager: &str,
+        patch: &'a str,
+    ) -> Self {
+        let get = Self::get(resource, namespace, name);
+        let uri = format!("{}?dryRun=All&fieldManager={}", get.uri, encode(field_manager));
+        ApiRequest { verb: "patch", uri, body: Some(Payload::JsonPatch(patch)), ..get }
+    }
+
     pub fn accept(&self) -> &'static str {
         match self.uri.as_str() {
             "/api" | "/apis" => WHOLE_DISCOVERY,

@@ -1,7 +1,7 @@
 //! What an object becomes when it is written back unchanged: a dry run of a change that changes nothing.
 
 use super::json;
-use super::request::{ApiRequest, Payload, ResponseFormat, encode};
+use super::request::ApiRequest;
 use super::transport::Transport;
 use crate::RewriteError;
 use gantry_core::problem::Problem;
@@ -17,17 +17,7 @@ pub async fn rewritten(
     field_manager: &str,
 ) -> Result<RawObject, RewriteError> {
     let namespace = resource.namespaced.then(|| object.namespace.as_deref().unwrap_or(default_namespace));
-    let path = resource.path(namespace, Some(&object.name));
-    let call = ApiRequest {
-        verb: "patch",
-        resource: Some(resource),
-        namespace,
-        name: Some(&object.name),
-        uri: format!("{path}?dryRun=All&fieldManager={}", encode(field_manager)),
-        body: Some(Payload::JsonPatch("[]")),
-        live: None,
-        format: ResponseFormat::Json,
-    };
+    let call = ApiRequest::dry_run_patch(resource, namespace, &object.name, field_manager, "[]");
     let failure = match transport.send(&call).await {
         Ok(answer) => {
             return match json::is_sound(&answer.body) {

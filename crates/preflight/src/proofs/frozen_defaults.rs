@@ -8,6 +8,7 @@
 
 use serde_json::{Value, json};
 
+use super::nodes::{node_at_steps, node_mut, nodes_below};
 use super::trials::{StoredSide, Trial};
 use gantry_schema::Step;
 
@@ -101,20 +102,8 @@ fn find<'s>(
         let place = DefaultPlace { path: format!("{}.{name}", at.path), node: [&at.node, steps].concat() };
         find(live, desired, &place, &rules, found);
     };
-    let below = |keyword: &str| {
-        live.get(keyword).zip(desired.get(keyword)).filter(|(live, desired)| live.is_object() && desired.is_object())
-    };
-    if let Some((Value::Object(known), Value::Object(fields))) = below("properties") {
-        for (name, field) in fields {
-            if let Some(known) = known.get(name) {
-                down(&["properties".into(), name.as_str().into()], name, [known, field]);
-            }
-        }
-    }
-    for keyword in ["additionalProperties", "items"] {
-        if let Some((known, below)) = below(keyword) {
-            down(&[keyword.into()], keyword, [known, below]);
-        }
+    for (steps, name, nodes) in nodes_below(live, desired) {
+        down(&steps, name, nodes);
     }
 }
 
@@ -287,20 +276,6 @@ fn neighbours(value: &Value) -> Vec<Value> {
         Value::String(text) => vec![json!(text), json!(format!("{text}x")), json!(""), json!("x")],
         other => vec![other.clone()],
     }
-}
-
-fn node_at_steps<'s>(schema: &'s Value, steps: &[Step]) -> Option<&'s Value> {
-    steps.iter().try_fold(schema, |node, step| match step {
-        Step::Key(key) => node.get(key),
-        Step::Index(at) => node.get(at),
-    })
-}
-
-fn node_mut<'s>(schema: &'s mut Value, steps: &[Step]) -> Option<&'s mut Value> {
-    steps.iter().try_fold(schema, |node, step| match step {
-        Step::Key(key) => node.get_mut(key),
-        Step::Index(at) => node.get_mut(at),
-    })
 }
 
 /// Calls `visit` with every object at these steps of the schema.

@@ -6,6 +6,7 @@
 
 use serde_json::{Value, json};
 
+use super::nodes::{node_mut, nodes_below};
 use gantry_schema::Step;
 
 /// A place whose null is kept from now on.
@@ -90,33 +91,13 @@ fn find<'s>(live: &'s Value, desired: &'s Value, at: &Place<'s>, found: &mut Vec
         }
         find(live, desired, &place, found);
     };
-    let below = |keyword: &str| {
-        live.get(keyword).zip(desired.get(keyword)).filter(|(live, desired)| live.is_object() && desired.is_object())
-    };
-    if let Some((Value::Object(known), Value::Object(fields))) = below("properties") {
-        for (name, field) in fields {
-            if let Some(known) = known.get(name) {
-                down(&["properties".into(), name.as_str().into()], name, [known, field]);
-            }
-        }
-    }
-    for keyword in ["additionalProperties", "items"] {
-        if let Some((known, below)) = below(keyword) {
-            down(&[keyword.into()], keyword, [known, below]);
-        }
+    for (steps, name, nodes) in nodes_below(live, desired) {
+        down(&steps, name, nodes);
     }
     if COUNTS.iter().any(|keyword| desired.get(keyword).is_some()) {
         let entries = |null: &&mut KeptNull| null.is_entry && null.node.len() == at.node.len() + 1;
         found.iter_mut().filter(entries).for_each(|null| null.is_seen |= null.node.starts_with(&at.node));
     }
-}
-
-/// The node at these steps.
-fn node_mut<'s>(schema: &'s mut Value, steps: &[Step]) -> Option<&'s mut Value> {
-    steps.iter().try_fold(schema, |node, step| match step {
-        Step::Key(key) => node.get_mut(key),
-        Step::Index(at) => node.get_mut(at),
-    })
 }
 
 /// The desired schema that fills in some value at each of these fields.

@@ -4,6 +4,7 @@ mod frozen_defaults;
 mod imposed;
 mod kept_nulls;
 mod known;
+mod nodes;
 mod other_versions;
 mod proven;
 mod question;

@@ -91,14 +91,19 @@ impl ChangeProof {
             Verdict::Equal => 0,
         };
         let heaviest = below.iter().copied().fold(own, |most, one| if weight(one) > weight(most) { one } else { most });
-        let all = || below.iter().copied().chain([own]);
-        let mut breaks: Vec<Breaks> = all().flat_map(|proof| proof.breaks.iter().copied()).collect();
-        breaks.sort_unstable();
-        breaks.dedup();
+        let breaks = all_breaks(below.iter().copied().chain([own]));
         // An undecided node can break more than the known changes.
         let breaks = if heaviest.verdict == Verdict::Undecided { heaviest.breaks.clone() } else { breaks };
         ChangeProof { breaks, ..heaviest.clone() }
     }
+}
+
+/// What any of these breaks, each once.
+fn all_breaks<'p>(proofs: impl IntoIterator<Item = &'p ChangeProof>) -> Vec<Breaks> {
+    let mut breaks: Vec<Breaks> = proofs.into_iter().flat_map(|proof| proof.breaks.iter().copied()).collect();
+    breaks.sort_unstable();
+    breaks.dedup();
+    breaks
 }
 
 /// What is proven about a version.
@@ -144,6 +149,61 @@ static SAME: ChangeProof =
     ChangeProof { verdict: Verdict::Equal, reason: None, breaks: Vec::new(), witnesses: Vec::new() };
 
 impl VersionProof {
+    /// Adds what is proven about a node, unless it is known to break already.
+    pub(super) fn add(&mut self, path: String, origin: ChangeOrigin, proof: ChangeProof) {
+        if let Some(known) = self.nodes.get_mut(&path).filter(|known| !known.is_harmless()) {
+            let is_undecided = known.verdict == Verdict::Undecided;
+            if known.breaks != [Breaks::Behaviour] && (!is_undecided || proof.verdict == Verdict::Undecided) {
+                // What it breaks beside what is known of it.
+                known.breaks = all_breaks([known, &proof]);
+                return;
+            }
+        }
+        if self.whole.is_harmless() || self.whole.verdict == Verdict::Undecided || proof.verdict != Verdict::Undecided {
+            self.add_to_whole(&proof);
+        }
+        let known = self.known_break(&path);
+        let whole = match &known {
+            // What it may break stays open.
+            Some(known) if known.verdict == Verdict::Undecided => {
+                let reasons: Vec<&str> =
+                    [&proof.reason, &known.reason].into_iter().flatten().map(String::as_str).collect();
+                ChangeProof { breaks: all_breaks([&proof, known]), reason: Some(reasons.join("; ")), ..proof.clone() }
+            }
+            _ => proof.clone(),
+        };
+        self.parts_beside(&path, known).push(ChangePartProof { origin, proof });
+        self.nodes.insert(path, whole);
+    }
+
+    /// Adds what is proven about the change of a keyword of a node, whatever else is known of the node.
+    pub(super) fn add_of_keyword(&mut self, path: &str, keyword: &str, proof: ChangeProof) {
+        self.add_to_whole(&proof);
+        let known = self.known_break(path);
+        let of_node = ChangeProof::heaviest(&proof, &known.iter().collect::<Vec<_>>());
+        let origin = ChangeOrigin::Keywords(vec![keyword.to_owned()]);
+        self.parts_beside(path, known).insert(0, ChangePartProof { origin, proof });
+        self.nodes.insert(path.to_owned(), of_node);
+    }
+
+    fn add_to_whole(&mut self, proof: &ChangeProof) {
+        self.whole = ChangeProof { witnesses: Vec::new(), ..ChangeProof::heaviest(&self.whole, &[proof]) };
+    }
+
+    /// What is known of a node, if that breaks anything.
+    fn known_break(&self, path: &str) -> Option<ChangeProof> {
+        self.nodes.get(path).filter(|known| !known.is_harmless()).cloned()
+    }
+
+    /// The parts of what changes at a node, to add another one. What is `known` of the node is the first of them.
+    fn parts_beside(&mut self, path: &str, known: Option<ChangeProof>) -> &mut Vec<ChangePartProof> {
+        let parts = self.parts.entry(path.to_owned()).or_default();
+        if let (true, Some(proof)) = (parts.is_empty(), known) {
+            parts.push(ChangePartProof { origin: ChangeOrigin::Node, proof });
+        }
+        parts
+    }
+
     /// A proof that the version changes nothing for any object.
     pub fn harmless() -> Self {
         VersionProof {

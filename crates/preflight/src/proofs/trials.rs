@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use super::question::{ChangePartProof, ChangeProof, VersionProof};
+use super::question::{ChangeProof, VersionProof};
 use gantry_core::finding::{Breaks, Verdict, Witness, WitnessVerdict};
 use gantry_proof::{self as proof, ChangeOrigin};
 use gantry_schema::ratchet::{self, RatchetingRefusals};
@@ -165,59 +165,6 @@ impl VersionProof {
                 witnesses: vec![witness],
             },
         );
-    }
-
-    /// Adds what is proven about a node, unless it is known to break already.
-    pub(super) fn add(&mut self, path: String, origin: ChangeOrigin, proof: ChangeProof) {
-        if let Some(known) = self.nodes.get_mut(&path).filter(|known| !known.is_harmless()) {
-            let is_undecided = known.verdict == Verdict::Undecided;
-            if known.breaks != [Breaks::Behaviour] && (!is_undecided || proof.verdict == Verdict::Undecided) {
-                // What it breaks beside what is known of it.
-                known.breaks.extend(&proof.breaks);
-                known.breaks.sort_unstable();
-                known.breaks.dedup();
-                return;
-            }
-        }
-        if self.whole.is_harmless() || self.whole.verdict == Verdict::Undecided || proof.verdict != Verdict::Undecided {
-            self.whole = ChangeProof { witnesses: Vec::new(), ..ChangeProof::heaviest(&self.whole, &[&proof]) };
-        }
-        let known = self.nodes.get(&path).filter(|known| !known.is_harmless()).cloned();
-        let parts = self.parts.entry(path.clone()).or_default();
-        let whole = match &known {
-            // What it may break stays open.
-            Some(known) if known.verdict == Verdict::Undecided => {
-                let mut breaks = [&proof.breaks[..], &known.breaks].concat();
-                breaks.sort_unstable();
-                breaks.dedup();
-                let reasons: Vec<&str> =
-                    [&proof.reason, &known.reason].into_iter().flatten().map(String::as_str).collect();
-                ChangeProof { breaks, reason: Some(reasons.join("; ")), ..proof.clone() }
-            }
-            _ => proof.clone(),
-        };
-        if let (true, Some(proof)) = (parts.is_empty(), known) {
-            parts.push(ChangePartProof { origin: ChangeOrigin::Node, proof });
-        }
-        parts.push(ChangePartProof { origin, proof });
-        self.nodes.insert(path, whole);
-    }
-}
-
-impl VersionProof {
-    /// Adds what is proven about the change of a keyword of a node, whatever else is known of the node.
-    pub(super) fn add_of_keyword(&mut self, path: &str, keyword: &str, proof: ChangeProof) {
-        let whole = ChangeProof { witnesses: Vec::new(), ..ChangeProof::heaviest(&self.whole, &[&proof]) };
-        self.whole = whole;
-        let known = self.nodes.get(path).filter(|known| !known.is_harmless()).cloned();
-        let parts = self.parts.entry(path.to_owned()).or_default();
-        if let (true, Some(proof)) = (parts.is_empty(), &known) {
-            parts.push(ChangePartProof { origin: ChangeOrigin::Node, proof: proof.clone() });
-        }
-        let origin = ChangeOrigin::Keywords(vec![keyword.to_owned()]);
-        parts.insert(0, ChangePartProof { origin, proof: proof.clone() });
-        let known: Vec<&ChangeProof> = known.iter().collect();
-        self.nodes.insert(path.to_owned(), ChangeProof::heaviest(&proof, &known));
     }
 }
 

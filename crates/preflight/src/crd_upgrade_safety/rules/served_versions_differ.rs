@@ -3,6 +3,7 @@
 use crate::crd_upgrade_safety::rule::{Between, CrdRuleViolation, ViolationText};
 use crate::crd_upgrade_safety::words;
 use gantry_core::crd::{Crd, CrdPair, CrdVersion, steps, versions};
+use gantry_core::finding::wording::Wording;
 
 /// The subresources of the lower one of two served versions that the higher one lacks, and did not lack before. Clients
 /// that name no version use the highest one.
@@ -45,17 +46,9 @@ fn stricter_lower(
     [lower, higher]: [&str; 2],
     is_known: bool,
 ) -> Option<CrdRuleViolation> {
-    const OF_WHOLES: [&str; 1] = ["NoRequiredFieldAdded"];
-    let stricter = |crd: &Crd| {
-        let mut found = between(crd, higher, lower);
-        found.retain(|(_, rule, _)| OF_WHOLES.contains(rule));
-        found
-    };
-    let mut differences = stricter(&pair.desired);
-    if is_known {
-        let had = stricter(&pair.live);
-        differences.retain(|difference| !had.contains(difference));
-    }
+    const OF_WHOLES: &str = "NoRequiredFieldAdded";
+    let mut differences = new_differences(pair, between, [higher, lower], is_known);
+    differences.retain(|(_, rule, _)| *rule == OF_WHOLES);
     let places: Vec<String> =
         differences.iter().take(NAMED).map(|(path, rule, _)| format!("{path} ({rule})")).collect();
     if places.is_empty() {
@@ -77,6 +70,21 @@ fn stricter_lower(
     Some(CrdRuleViolation { version: Some(format!("{higher} -> {lower}")), diagnosis })
 }
 
+/// How one version differs from another in desired, and did not in live if live served both.
+fn new_differences(
+    pair: &CrdPair,
+    between: &Between,
+    [from, to]: [&str; 2],
+    is_known: bool,
+) -> Vec<(String, &'static str, Wording)> {
+    let mut differences = between(&pair.desired, from, to);
+    if is_known {
+        let had = between(&pair.live, from, to);
+        differences.retain(|difference| !had.contains(difference));
+    }
+    differences
+}
+
 pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
     let known = versions::some_served_pairs(&pair.live);
     let mut found = lacking_subresources(pair, &known);
@@ -85,17 +93,12 @@ pub fn judge(pair: &CrdPair, between: &Between) -> Vec<CrdRuleViolation> {
     }
     for (lower, higher) in versions::some_served_pairs(&pair.desired) {
         let text = |crd: &Crd, name: &str| crd.version(name).and_then(CrdVersion::schema).map(str::to_owned);
-        if known.contains(&(lower, higher))
-            && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v))
-        {
+        let is_known = known.contains(&(lower, higher));
+        if is_known && [lower, higher].iter().all(|v| text(&pair.live, v) == text(&pair.desired, v)) {
             continue;
         }
-        found.extend(stricter_lower(pair, between, [lower, higher], known.contains(&(lower, higher))));
-        let mut differences = between(&pair.desired, lower, higher);
-        if known.contains(&(lower, higher)) {
-            let had = between(&pair.live, lower, higher);
-            differences.retain(|difference| !had.contains(difference));
-        }
+        found.extend(stricter_lower(pair, between, [lower, higher], is_known));
+        let differences = new_differences(pair, between, [lower, higher], is_known);
         if differences.is_empty() {
             continue;
         }

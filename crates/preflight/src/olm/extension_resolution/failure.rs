@@ -308,10 +308,9 @@ impl<'a> FailedExtension<'a> {
             (false, false) => (&MAJOR_UPGRADE, "different major version"),
         };
         let places = self.asked.extension.places;
-        let has_edge = in_range.first().zip(self.graph(in_range)).is_some_and(|((_, bundle), (graph, ..))| {
-            graph.edges(&installed_ref(installed)).iter().any(|edge| edge.to == bundle.name)
-        });
-        let way = match has_edge {
+        let channels = &self.asked.extension.wanted.channels;
+        let edge = self.graph(in_range).and_then(|(_, package, to)| has_edge(package, channels, installed, to));
+        let way = match edge.is_some() {
             true => "upgradeConstraints: catalog follows the edge of the catalog that leads there".to_owned(),
             false => format!(
                 "upgradeConstraintPolicy: {} with exactly this version installs it, at your own risk",
