@@ -26,7 +26,16 @@ const PAGE: u32 = 500;
 /// The same if only metadata is read.
 const PAGE_OF_METADATA: u32 = 2000;
 /// How many objects are tried by a dry run even if nothing speaks against their write: a webhook or a policy may.
-const SAMPLE: u64 = 24;
+const SAMPLE: usize = 24;
+
+/// An object that a migration will write.
+struct ObjectToWrite {
+    object: ListedMetadata,
+    /// The object itself, if its write is tried by a dry run.
+    whole: Option<RawObject>,
+    /// Whether the server may refuse the write.
+    is_doubtful: bool,
+}
 
 /// Proves migrations on one server.
 #[derive(Clone, Copy)]
@@ -92,9 +101,7 @@ impl MigrationProver<'_> {
         let request = ListRequest { metadata_only: forecast.is_none(), ..ListRequest::new(&resource, page_size) };
         let mut pages = self.server.list(&request);
         let mut since = since;
-        let writer =
-            MigrationWriter { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
-        let places = proof.kind.rewrite_places();
+        let mut sample: Vec<(ListedMetadata, RawObject)> = Vec::new();
         loop {
             let page = match pages.next().await {
                 Ok(Some(page)) => page,
@@ -103,6 +110,7 @@ impl MigrationProver<'_> {
                     // The server begins again.
                     (proof.objects, proof.to_write, proof.to_move, proof.refused_count) = (0, 0, 0, 0);
                     proof.refused.clear();
+                    sample.clear();
                     continue;
                 }
                 Err(error) => return Err(explain_list_error(&error)),
@@ -117,45 +125,64 @@ impl MigrationProver<'_> {
             };
             proof.objects += page.len() as u64;
             on_objects(proof.objects, page.remaining().map(|remaining| remaining + proof.objects));
-            let sampled = SAMPLE.saturating_sub(proof.to_write) as usize;
+            let sampled = SAMPLE.saturating_sub(sample.len());
             let to_write = self.read_page(page, proof, forecast.clone(), since, sampled).await?;
             proof.to_write += to_write.len() as u64;
-            proof.to_move += to_write.iter().filter(|(object, _)| object.moves_entries()).count() as u64;
-            let tried: Vec<(ListedMetadata, RawObject)> =
-                to_write.into_iter().filter_map(|(object, whole)| Some((object, whole?))).collect();
-            let mut answered = Vec::with_capacity(tried.len());
-            let tries = stream::iter(tried).map(|(object, before)| {
-                let (writer, places) = (&writer, &places);
-                async move { (object.place(), before, writer.rewrite(&object, places, true).await) }
-            });
-            let mut tries = tries.buffered(self.parallel);
-            while let Some((place, before, answer)) = tries.next().await {
-                answered.push(Instant::now());
-                match answer {
-                    Ok(after) => add_removed(proof, &place, &before, &after.json),
-                    Err(StorageRewriteError::Changed) => {}
-                    Err(StorageRewriteError::Refused(problem)) if problem.needs_right => return Err(problem),
-                    Err(StorageRewriteError::Refused(problem)) => proof.add_refusal(place, problem.message),
-                    Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
-                }
+            proof.to_move += to_write.iter().filter(|to_write| to_write.object.moves_entries()).count() as u64;
+            let mut doubtful = Vec::new();
+            for ObjectToWrite { object, whole, is_doubtful } in to_write {
+                let Some(whole) = whole else { continue };
+                if is_doubtful { &mut doubtful } else { &mut sample }.push((object, whole));
             }
-            if answered.len() as u64 >= SAMPLE && proof.pace.is_none() {
-                proof.pace = quickest_pace(&answered, self.parallel);
-            }
+            let answered = self.try_writes(proof, doubtful).await?;
+            proof.pace = quickest_pace(&answered, self.parallel).or(proof.pace);
         }
+        // Last: a server whose CRD has just changed answers slowly at first, because it still loads the objects, and the
+        // pace of the sample foretells how long the migration takes.
+        let answered = self.try_writes(proof, sample).await?;
+        proof.pace = quickest_pace(&answered, self.parallel).or(proof.pace);
         Ok(())
     }
 
-    /// The objects of a page that are to be written. Those of which the server may refuse that, and the first `sampled`,
-    /// are whole.
+    /// Dry-runs the writes of `objects`, and adds to the proof what the server refuses or removes. Returns the times of
+    /// the answers.
+    async fn try_writes(
+        &self,
+        proof: &mut MigrationProof,
+        objects: Vec<(ListedMetadata, RawObject)>,
+    ) -> Result<Vec<Instant>, Problem> {
+        let writer =
+            MigrationWriter { server: self.server, field_manager: self.field_manager, parallel: self.parallel };
+        let places = proof.kind.rewrite_places();
+        let mut answered = Vec::with_capacity(objects.len());
+        let tries = stream::iter(objects).map(|(object, before)| {
+            let (writer, places) = (&writer, &places);
+            async move { (object.place(), before, writer.rewrite(&object, places, true).await) }
+        });
+        let mut tries = tries.buffered(self.parallel);
+        while let Some((place, before, answer)) = tries.next().await {
+            answered.push(Instant::now());
+            match answer {
+                Ok(after) => add_removed(proof, &place, &before, &after.json),
+                Err(StorageRewriteError::Changed) => {}
+                Err(StorageRewriteError::Refused(problem)) if problem.needs_right => return Err(problem),
+                Err(StorageRewriteError::Refused(problem)) => proof.add_refusal(place, problem.message),
+                Err(StorageRewriteError::Unanswered(problem)) => return Err(problem),
+            }
+        }
+        Ok(answered)
+    }
+
+    /// The objects of a page that are to be written. Those of which the server may refuse that, and the first `sampled`
+    /// others, are whole.
     async fn read_page(
         &self,
         page: ListPage,
         proof: &MigrationProof,
         forecast: Option<Arc<WriteForecast>>,
         since: u64,
-        sampled: usize,
-    ) -> Result<Vec<(ListedMetadata, Option<RawObject>)>, Problem> {
+        mut sampled: usize,
+    ) -> Result<Vec<ObjectToWrite>, Problem> {
         let resource = proof.kind.resource();
         let crd = proof.kind.crd.clone();
         let read = on_cpu_thread(move || {
@@ -177,8 +204,10 @@ impl MigrationProver<'_> {
             let mut to_write = Vec::new();
             for (read, item) in read {
                 let Some((object, is_doubtful)) = read? else { continue };
-                let is_tried = is_doubtful || to_write.len() < sampled;
-                to_write.push((object, is_tried.then(|| RawObject::new(*item))));
+                let is_sampled = !is_doubtful && sampled > 0;
+                sampled -= usize::from(is_sampled);
+                let whole = (is_doubtful || is_sampled).then(|| RawObject::new(*item));
+                to_write.push(ObjectToWrite { object, whole, is_doubtful });
             }
             Ok(to_write)
         });
