@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
 use super::{Deletions, OwnedObjectName, list_some, violation};
 use crate::{CouldNotCheck, Notices, Violation, ViolationSubject, ViolationsFound};
-use gantry_cluster::{self as cluster, ListRequest};
+use gantry_cluster::ListRequest;
 use gantry_core::crd::Crd;
 use gantry_core::resource::{HELM_KEEP, RawObject, Resource};
 use gantry_core::text::{count, sanitize};
@@ -97,11 +97,12 @@ async fn lost_crds(deletions: &Deletions<'_>, name: &str, kept: &BTreeSet<&str>)
     let (resource, mut lost) = (Resource::crd(), Vec::new());
     let request = ListRequest { label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
     let gather = |crds: &mut Vec<Result<(String, Option<Resource>), String>>, json: &str| {
-        let crd = cluster::listed(json, &resource).ok_or_else(|| "it is not an object".to_owned());
-        if crd.as_ref().is_ok_and(|live| stays_when_it_leaves(&live.raw)) {
+        // Without `uid` and `resourceVersion`, which the objects of a folder need not have.
+        let live = RawObject::new(json);
+        if stays_when_it_leaves(&live) {
             return;
         }
-        let crd = crd.and_then(|live| Crd::read(&live.raw).map_err(|error| error.to_string()));
+        let crd = Crd::read(&live).map_err(|error| error.to_string());
         // Every served version returns all objects.
         crds.push(crd.map(|crd| (crd.name.clone(), crd.resources().next())));
     };

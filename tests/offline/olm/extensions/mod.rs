@@ -1,6 +1,7 @@
 //! The checks for Operator Lifecycle Manager from the command line: a folder with the installed objects, catalogs in
 //! files, and manifests.
 
+mod bundles;
 mod dependencies;
 mod releases;
 mod resolution;
