@@ -63,7 +63,7 @@ impl KubeconfigArgs {
 /// Where a report is written, and how much of it is printed.
 #[derive(Debug, Clone, Args)]
 pub struct OutputArgs {
-    #[arg(id = "output", short = 'o', long = "output", value_name = "FORMAT[=FILE]", help = OutputSpec::help())]
+    #[arg(id = "output", short = 'o', long = "output", value_name = OutputSpec::VALUE_NAME, help = OutputSpec::help())]
     pub specs: Vec<OutputSpec>,
 
     /// Colour on the terminal [default: auto]

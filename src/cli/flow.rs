@@ -136,7 +136,7 @@ pub struct FlowArgs {
 
     /// Only objects that match all of kind=Deployment,ns=web,op=update: the others are not shown, checked or written
     ///
-    /// Keys are kind, name, ns, group and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards.
+    /// Keys are kind, name, ns, group, label (label=app=front) and op (create, adopt, replace, update, unchanged, skip); * and ? are wildcards.
     /// Repeat the flag for objects that match either. Not together with --app.
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub filter: Vec<Filter>,

@@ -4,6 +4,7 @@
 //! `--prev-app`).
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -31,7 +32,7 @@ const NEVER: [&str; 17] = [
 ];
 
 /// Flags of kapp by name, and what gantry has instead.
-const FLAGS: [(&[&str], &str); 43] = [
+const FLAGS: [(&[&str], &str); 45] = [
     (&["allow-all-ns", "allow-cluster", "allow-ns"], "a Role limits where a deploy may write: see gantry permissions"),
     (&["allow-check"], "choose the checks with --preflight, or in the configuration"),
     (&["app-changes-max-to-keep"], "it is --history: how many deploys of an app gantry rollback can go back to"),
@@ -76,7 +77,7 @@ const FLAGS: [(&[&str], &str); 43] = [
             "filter-name",
             "filter-ns",
         ],
-        "use --filter, for example --filter kind=Deployment,ns=web",
+        "use --filter, for example --filter kind=Deployment,ns=web,label=app=front",
     ),
     (&["into-ns", "map-ns"], "write the namespace in the manifests; -n sets it only for objects that name none"),
     (&["kube-api-burst", "kube-api-qps"], "the number of requests at the same time is fixed"),
@@ -84,7 +85,7 @@ const FLAGS: [(&[&str], &str); 43] = [
     (&["kubeconfig-yaml"], "write the kubeconfig to a file: --kubeconfig FILE"),
     (&["labels"], "set additionalLabels in the configuration, or labels in the manifests"),
     (&["prev-app"], "rename the app first: gantry apps rename -a OLD --to NEW"),
-    (&["A"], "the manifests and -n determine the namespaces"),
+    (&["A", "all-namespaces"], "the manifests and -n determine the namespaces"),
     (
         &["atomic", "rollback-on-failure", "cleanup-on-fail"],
         "the checks run before the first write; a deploy that fails all the same names the gantry rollback to use",
@@ -98,7 +99,9 @@ const FLAGS: [(&[&str], &str); 43] = [
     (&["filename", "manifests", "path"], "use --file, or -f"),
     (&["force", "replace"], "an object is replaced only if its annotation kapp.k14s.io/update-strategy says so"),
     (&["recursive", "R"], "folders are always read recursively"),
-    (&["selector", "l", "field-selector"], "use --filter, for example --filter kind=Deployment,ns=web"),
+    (&["selector", "l"], "use --filter label=KEY=VALUE"),
+    (&["field-selector"], "use --filter, for example --filter kind=Deployment,ns=web"),
+    (&["s"], "use --server"),
     (&["server-side", "apply"], "every deploy is a server-side apply"),
     (
         &["insecure-skip-tls-verify", "certificate-authority", "client-certificate", "client-key", "tls-server-name"],
@@ -203,7 +206,9 @@ fn is_path(error: &Error) -> bool {
     error.kind() == ErrorKind::UnknownArgument
         && !text.starts_with('-')
         && !text.contains(char::is_control)
-        && (text.contains('/') || text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json"))
+        && (text.contains('/')
+            || [".yaml", ".yml", ".json", ".tgz"].iter().any(|end| text.ends_with(end))
+            || Path::new(text).exists())
 }
 
 /// Whether a word is a slip of the keyboard for another: at most one edit in a short word and two in a longer one. A
@@ -268,6 +273,9 @@ mod tests {
             ("template a", "--render"),
             ("check manifests/", "-f manifests/"),
             ("deploy crd.yaml", "-f crd.yaml"),
+            // The folder of these sources.
+            ("check src", "-f src"),
+            ("check -f a -l app=b", "--filter label="),
             ("deploy -f a --set-string b=c", "--set KEY=VALUE"),
             ("deploy -f a --repo b", "helm pull"),
             ("deploy -f a --server-side", "server-side apply"),

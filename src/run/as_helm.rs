@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::prepare::{connection, impersonate};
+use super::prepare::{connection, impersonate, is_chart};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{Gvk, HelmRelease, ObjectToRead, Target};
 use gantry_core::finding::Action;
@@ -65,7 +65,7 @@ impl ChangedRelease {
         };
         let of_release = HelmReleaseSpec::of_argument(argument).and_then(std::result::Result::ok);
         let hooks = if of_release.is_some() { "rollback" } else { "upgrade" };
-        let is_chart = render::is_chart(argument, working_directory);
+        let is_chart = is_chart(argument, working_directory).await?;
         let spec = match (of_release, &settings.renderers.charts.release) {
             (Some(spec), _) => HelmReleaseSpec { revision: None, ..spec },
             (None, Some(name)) if is_chart => {

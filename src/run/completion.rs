@@ -21,6 +21,7 @@ use super::host::Host;
 use super::prepare::{loader, open_target};
 use crate::cli::{Cli, ClusterArgs, ConfigFlags, IdentityArgs, KubeconfigArgs};
 use gantry_cluster::{Connection, ListRequest, Target, kube};
+use gantry_core::options::OutputSpec;
 use gantry_core::resource::Resource;
 use gantry_preflight::{explain, registry};
 
@@ -125,17 +126,34 @@ fn completing(command: Command, values: &KnownValues) -> Command {
     let of_rules = command.get_name() == RULES;
     let add = |arg: Arg| {
         let found = match arg.get_long() {
-            Some("preflight") => &values.checks,
-            Some("context") => &values.contexts,
-            Some("namespace" | "app-namespace") => &values.namespaces,
-            Some("app") => &values.apps,
-            None if of_rules && arg.is_positional() => &values.checks_and_rules,
+            Some("preflight") => values.checks.clone(),
+            Some("context") => values.contexts.clone(),
+            Some("namespace" | "app-namespace") => values.namespaces.clone(),
+            Some("app") => values.apps.clone(),
+            None if of_rules && arg.is_positional() => values.checks_and_rules.clone(),
+            Some(_) if arg.get_possible_values().is_empty() => choices(&arg),
             _ => return arg,
         };
-        let found = found.clone();
+        if found.is_empty() {
+            return arg;
+        }
         arg.add(ArgValueCompleter::new(move |current: &OsStr| starting_with(current, &found)))
     };
     command.mut_args(add).mut_subcommands(|subcommand| completing(subcommand, values))
+}
+
+/// The values that a flag without a list of its own names in its usage: `error|warning`, `kube|dir:PATH`.
+fn choices(arg: &Arg) -> DescribedValues {
+    let [name] = arg.get_value_names().unwrap_or_default() else { return Vec::new() };
+    if name.as_str() == OutputSpec::VALUE_NAME {
+        return OutputSpec::formats().into_iter().map(|format| (format, String::new())).collect();
+    }
+    if !name.contains('|') {
+        return Vec::new();
+    }
+    let choice = |choice: &str| choice.split_inclusive(':').next().unwrap_or_default().to_owned();
+    let is_word = |choice: &String| choice.starts_with(|first: char| first.is_ascii_lowercase());
+    name.split('|').map(choice).filter(is_word).map(|choice| (choice, String::new())).collect()
 }
 
 /// The values that continue the last item of a list with commas.

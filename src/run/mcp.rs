@@ -54,6 +54,21 @@ struct ManifestsCall {
     context: Option<String>,
     /// The namespace of objects whose manifest has none
     namespace: Option<String>,
+    /// Files with values, if files are Helm charts (a folder with Chart.yaml, a .tgz file, oci://REGISTRY/CHART)
+    values: Vec<String>,
+    /// Values for the charts: KEY=VALUE
+    set: Vec<String>,
+    /// The name of the release that the charts are rendered as
+    release: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default)]
+struct DiffCall {
+    #[serde(flatten)]
+    input: ManifestsCall,
+    /// Show what helm upgrade would change with the chart in files; release names the deployed release
+    as_helm: bool,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -68,6 +83,8 @@ struct CheckCall {
     preset: Option<String>,
     /// The release of Kubernetes that a dir: or git: target stands for: 1.30
     kube_version: Option<String>,
+    /// Foretell what helm upgrade does with the chart in files, instead of a deploy; release names the deployed release
+    as_helm: bool,
     /// The whole report as JSON, with every finding, instead of text
     json: bool,
 }
@@ -115,6 +132,11 @@ impl ToolCommand {
         self
     }
 
+    fn as_helm(mut self, as_helm: bool) -> Self {
+        self.arguments.extend(as_helm.then(|| "--as-helm".to_owned()));
+        self
+    }
+
     fn printing_json(mut self) -> Self {
         self.arguments.push("--output=json".to_owned());
         self.is_json = true;
@@ -129,7 +151,7 @@ impl ToolCommand {
     }
 
     fn manifests(self, call: ManifestsCall) -> std::result::Result<Self, String> {
-        let ManifestsCall { files, manifests, target, context, namespace } = call;
+        let ManifestsCall { files, manifests, target, context, namespace, values, set, release } = call;
         if files.iter().any(|file| file == "-") {
             return Err("standard input belongs to the protocol: give the text of manifests as manifests".into());
         }
@@ -141,7 +163,10 @@ impl ToolCommand {
             .flag("--file", files.into_iter().chain(text))
             .flag("--target", target)
             .flag("--context", context)
-            .flag("--namespace", namespace);
+            .flag("--namespace", namespace)
+            .flag("--values", values)
+            .flag("--set", set)
+            .flag("--release", release);
         Ok(ToolCommand { stdin: manifests, ..command })
     }
 }
@@ -161,9 +186,10 @@ const TOOLS: &[ToolEntry] = &[
                 objects, clients or data, each with a proof and a next step",
         schema: schema_of::<CheckCall>,
         command: |arguments| {
-            let CheckCall { input, preflight, preset, kube_version, json } = parse(arguments)?;
+            let CheckCall { input, preflight, preset, kube_version, as_helm, json } = parse(arguments)?;
             let command = ToolCommand::new("check")
                 .manifests(input)?
+                .as_helm(as_helm)
                 .flag("--preflight", preflight)
                 .flag("--preset", preset)
                 .flag("--kube-version", kube_version);
@@ -173,8 +199,11 @@ const TOOLS: &[ToolEntry] = &[
     ToolEntry {
         name: "diff",
         about: "Shows what a deploy of manifests would change in each object, line by line, without writing",
-        schema: schema_of::<ManifestsCall>,
-        command: |arguments| ToolCommand::new("diff").manifests(parse(arguments)?),
+        schema: schema_of::<DiffCall>,
+        command: |arguments| {
+            let DiffCall { input, as_helm } = parse(arguments)?;
+            Ok(ToolCommand::new("diff").manifests(input)?.as_helm(as_helm))
+        },
     },
     ToolEntry {
         name: "permissions",

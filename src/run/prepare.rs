@@ -93,6 +93,18 @@ fn git_argument(argument: &str) -> Result<Option<GitSpec>> {
     spec.parse().map(Some).map_err(wrong)
 }
 
+/// Whether an argument names a chart, perhaps one of a commit.
+///
+/// # Errors
+/// It names a commit wrongly.
+pub async fn is_chart(argument: &str, working_directory: &Path) -> Result<bool> {
+    Ok(match git_argument(argument)? {
+        Some(spec) if render::folder_of_kustomization(argument).is_none() => git::has_chart(&spec).await,
+        Some(_) => false,
+        None => render::is_chart(argument, working_directory),
+    })
+}
+
 /// The Helm release of an argument that names one.
 fn helm_argument(argument: &str) -> Result<Option<HelmReleaseSpec>> {
     let wrong = |why| Error::usage(Problem::new(format!("-f {}: {why}", shown_text(argument))));
@@ -122,11 +134,7 @@ async fn readers(arguments: &[String], loader: &Loader, asking: Asking<'_>, host
     }
     let mut has_chart = false;
     for argument in arguments.iter().filter(|_| command.is_none()) {
-        has_chart |= match git_argument(argument)? {
-            Some(spec) if render::folder_of_kustomization(argument).is_none() => git::has_chart(&spec).await,
-            Some(_) => false,
-            None => render::is_chart(argument, &host.working_directory),
-        };
+        has_chart |= is_chart(argument, &host.working_directory).await?;
     }
     if !has_chart && !has_release {
         return Ok(InputReaders { renderers: Renderers { command, ..Renderers::default() }, settings: None });

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use gantry_k8s_cel::KubernetesRelease;
 use serde_json::json;
 
 use crate::git::{Ended, Repository, command, config_map, crd, ended};
@@ -92,16 +93,19 @@ fn a_chart_is_rendered_with_its_values_for_the_release_of_the_target() {
         ["template shop charts/web --include-crds --namespace prod --values values/prod.yaml --set a=1 --set b={x,y} \
           --version 2.0.0 --kube-version 1.30.0"]
     );
-    // Without a name, the release has that of the chart. A registry's version can be in the reference.
+    // Without a name, the release has that of the chart. A registry's version can be in the reference. A folder stands for
+    // the newest release of Kubernetes.
+    let newest = format!("--kube-version {}.0", KubernetesRelease::NEWEST_KNOWN);
     bed.check(&["-f", "charts/web", "--target", "dir:live"]).code(0);
-    assert_eq!(bed.calls(), ["template web-app charts/web --include-crds"]);
+    assert_eq!(bed.calls(), [format!("template web-app charts/web --include-crds {newest}")]);
     bed.check(&["-f", "oci://registry.example.com/charts/web:1.2.3", "--target", "dir:live"]).code(0);
-    assert_eq!(bed.calls(), ["template web oci://registry.example.com/charts/web --include-crds --version 1.2.3"]);
+    let chart = "oci://registry.example.com/charts/web";
+    assert_eq!(bed.calls(), [format!("template web {chart} --include-crds --version 1.2.3 {newest}")]);
     fs::write(bed.repository.root().join("web-1.0.0.tgz"), "x").unwrap();
     let configured = "apiVersion: gantry.dev/v1alpha1\nkind: Config\nchart: {release: shop, set: [c=3]}\n";
     bed.repository.write("gantry.yaml", configured);
     bed.check(&["-f", "web-1.0.0.tgz", "--target", "dir:live"]).code(0);
-    assert_eq!(bed.calls(), ["template shop web-1.0.0.tgz --include-crds --set c=3"]);
+    assert_eq!(bed.calls(), [format!("template shop web-1.0.0.tgz --include-crds --set c=3 {newest}")]);
 }
 
 #[test]
@@ -126,7 +130,7 @@ fn a_change_of_crds_in_the_crds_folder_blocks_and_is_told_to_be_applied_by_hand(
     bed.repository.commit();
     let values = ["--values", "values/prod.yaml"];
     bed.check(&[&["-f", "git:HEAD:charts/web", "--target", "git:v1"], &values[..]].concat()).code(3);
-    assert_eq!(bed.calls().iter().filter(|call| call.ends_with("--values values/prod.yaml")).count(), 2);
+    assert_eq!(bed.calls().iter().filter(|call| call.contains("--values values/prod.yaml")).count(), 2);
     // A commit without the chart is an empty cluster.
     let old = bed.repository.git(&["commit-tree", "-m", "empty", &bed.repository.git(&["mktree"])]);
     let created = bed.check(&["-f", "charts/web", "--target", &format!("git:{old}")]);
@@ -154,7 +158,7 @@ fn errors_of_charts_name_the_next_step() {
     check(&["--set", "a=b c"])
         .code(1)
         .says("size is required")
-        .says("helm template web-app charts/web --include-crds --set 'a=b c'");
+        .says("helm template web-app charts/web --include-crds --set 'a=b c' --kube-version");
     fs::remove_file(bed.programs().join("helm")).unwrap();
     check(&[]).code(1).says("charts/web is a Helm chart, and \"helm\" is not installed").says("HELM_BIN");
     // The variable names another program.

@@ -96,6 +96,11 @@ fn calls_answer_what_the_commands_print() {
     let (text, code, _) = client.call("diff", json!({"manifests": manifests, "target": "dir:live"}));
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("cakes.bakery.example.com"), "{text}");
+    for tool in ["check", "diff"] {
+        let upgrade = json!({"files": ["safe"], "target": "dir:live", "as_helm": true, "release": "shop"});
+        let (text, code, _) = client.call(tool, upgrade);
+        assert!(code == Some(2) && text.contains("--as-helm: the target is not a cluster"), "{text}");
+    }
     let (text, _, _) = client.call("rules", json!({"name": "NoScopeChange"}));
     assert!(text.starts_with("NoScopeChange"), "{text}");
 }

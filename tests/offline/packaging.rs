@@ -92,6 +92,9 @@ fn bash_completes_commands_flags_and_values() {
         ("gantry check --preflight APIAvailability,AdmissionD", "APIAvailability,AdmissionDryRun"),
         ("gantry check --preset ev", "evidence"),
         ("gantry rules NoScope", "NoScopeChange"),
+        ("gantry check --fail-on ", "error warning"),
+        ("gantry check -o j", "json junit"),
+        ("gantry check --target c", "chart:"),
         ("gantry check --context prod", "prod-east prod-west"),
         ("gantry check --context prod-east,prod-w", "prod-east,prod-west"),
         // The cluster cannot be reached, and nothing is said about that.

@@ -170,9 +170,17 @@ pub struct OutputSpec {
 }
 
 impl OutputSpec {
+    /// What the usage of the flag calls its value.
+    pub const VALUE_NAME: &str = "FORMAT[=FILE]";
+
+    /// The names of the formats.
+    pub fn formats() -> Vec<String> {
+        names_of::<ReportFormat>()
+    }
+
     /// The help of the flag.
     pub fn help() -> String {
-        let formats = names_of::<ReportFormat>().join(", ");
+        let formats = Self::formats().join(", ");
         format!("The report's format ({formats}), and a file to write it to; can be repeated [default: human]")
     }
 }

@@ -45,6 +45,7 @@ use gantry_core::manifest::ManifestOrigin;
 use gantry_core::options::{HelmReleaseSpec, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render::{HELM_BIN, Render};
+use gantry_k8s_cel::KubernetesRelease;
 
 pub use admission::AdmissionSettings;
 pub use check::{
@@ -144,9 +145,13 @@ impl Loader {
         let charts = &mut settings.renderers.charts;
         charts.helm = self.helm();
         charts.folder.clone_from(&self.working_directory);
-        // A server has its own release.
-        let release = settings.kube_versions.first().filter(|_| settings.target != TargetSpec::Kube);
-        charts.kube_version = release.map(|release| format!("{release}.0"));
+        charts.kube_version = match (&settings.target, settings.kube_versions.first()) {
+            // A server has its own release.
+            (TargetSpec::Kube, _) | (TargetSpec::HelmRelease(_), None) => None,
+            (_, Some(release)) => Some(format!("{release}.0")),
+            // What the target stands for. The default of a Helm may be years old: then it refuses charts.
+            (_, None) => Some(format!("{}.0", KubernetesRelease::NEWEST_KNOWN)),
+        };
         Ok(LoadedSettings { settings, notices: reading.notices })
     }
 

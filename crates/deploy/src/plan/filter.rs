@@ -2,15 +2,16 @@
 
 use std::str::FromStr;
 
+use serde_json::Value;
 use wildmatch::WildMatch;
 
 use super::{Change, Plan};
 use gantry_core::finding::Action;
+use gantry_core::manifest::Manifest;
 use gantry_core::options::InvalidOption;
 use gantry_core::problem::did_you_mean;
-use gantry_core::resource::ObjectRef;
 
-const KEYS: [&str; 5] = ["kind", "name", "ns", "group", "op"];
+const KEYS: [&str; 6] = ["kind", "name", "ns", "group", "label", "op"];
 const OPERATIONS: [(&str, Action); 7] = [
     ("create", Action::Create),
     ("adopt", Action::Adopt),
@@ -28,6 +29,8 @@ pub struct Filter {
     name: Option<WildMatch>,
     namespace: Option<WildMatch>,
     group: Option<WildMatch>,
+    /// Labels of the manifest: the object has all of them, with these values.
+    labels: Vec<(String, Option<WildMatch>)>,
     action: Option<Action>,
 }
 
@@ -45,6 +48,11 @@ impl FromStr for Filter {
                 "name" => filter.name.replace(WildMatch::new(value)).is_some(),
                 "ns" => filter.namespace.replace(WildMatch::new(value)).is_some(),
                 "group" => filter.group.replace(WildMatch::new(value)).is_some(),
+                "label" => {
+                    let (label, value) = value.split_once('=').map_or((value, None), |(label, of)| (label, Some(of)));
+                    filter.labels.push((label.to_owned(), value.map(WildMatch::new)));
+                    false
+                }
                 "op" => {
                     let known = OPERATIONS.iter().find(|(word, _)| *word == value);
                     let words = OPERATIONS.map(|(word, _)| word).join(", ");
@@ -71,26 +79,38 @@ impl FromStr for Filter {
 
 impl Filter {
     /// Matches a manifest before its namespace is filled in.
-    fn may_match(&self, object: &ObjectRef) -> bool {
+    fn may_match(&self, manifest: &Manifest) -> bool {
         let fits = |wanted: &Option<WildMatch>, text: &str| wanted.as_ref().is_none_or(|wanted| wanted.matches(text));
-        fits(&self.kind, &object.kind) && fits(&self.name, &object.name) && fits(&self.group, object.group())
+        let object = &manifest.object;
+        fits(&self.kind, &object.kind)
+            && fits(&self.name, &object.name)
+            && fits(&self.group, object.group())
+            && (self.labels.is_empty() || self.has_labels(&manifest.raw.value()))
     }
 
-    fn matches(&self, object: &ObjectRef) -> bool {
-        let namespace = object.namespace.as_deref().unwrap_or_default();
-        self.may_match(object) && self.namespace.as_ref().is_none_or(|wanted| wanted.matches(namespace))
+    fn has_labels(&self, object: &Value) -> bool {
+        let labels = &object["metadata"]["labels"];
+        self.labels.iter().all(|(label, wanted)| {
+            let value = labels.get(label).and_then(Value::as_str);
+            value.is_some_and(|value| wanted.as_ref().is_none_or(|wanted| wanted.matches(value)))
+        })
+    }
+
+    fn matches(&self, manifest: &Manifest) -> bool {
+        let namespace = manifest.object.namespace.as_deref().unwrap_or_default();
+        self.may_match(manifest) && self.namespace.as_ref().is_none_or(|wanted| wanted.matches(namespace))
     }
 
     fn matches_change(&self, change: &Change) -> bool {
         // The action of an object that could not be read may be any.
         let is_action = |action| action == change.reported_action() || change.action == Action::Unknown;
-        self.matches(&change.desired.object) && self.action.is_none_or(is_action)
+        self.matches(&change.desired) && self.action.is_none_or(is_action)
     }
 }
 
 /// Whether any filter may match the manifest.
-pub(crate) fn may_match(filters: &[Filter], object: &ObjectRef) -> bool {
-    filters.is_empty() || filters.iter().any(|filter| filter.may_match(object))
+pub(crate) fn may_match(filters: &[Filter], manifest: &Manifest) -> bool {
+    filters.is_empty() || filters.iter().any(|filter| filter.may_match(manifest))
 }
 
 /// Removes everything from the plan that no filter matches.
@@ -99,25 +119,26 @@ pub fn apply(filters: &[Filter], plan: &mut Plan) {
         return;
     }
     plan.changes.retain(|change| filters.iter().any(|filter| filter.matches_change(change)));
-    plan.unplaced.retain(|unplaced| filters.iter().any(|filter| filter.matches(&unplaced.manifest.object)));
+    plan.unplaced.retain(|unplaced| filters.iter().any(|filter| filter.matches(&unplaced.manifest)));
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) -> ObjectRef {
-        ObjectRef {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            namespace: namespace.map(str::to_owned),
-            name: name.into(),
-        }
+    use super::*;
+    use gantry_core::manifest::{self, ManifestSource};
+
+    fn manifest(yaml: &str) -> Manifest {
+        let source = Arc::new(ManifestSource::new("m.yaml", yaml.to_owned()));
+        manifest::read(&source).unwrap().manifests.remove(0)
     }
 
     #[test]
     fn all_parts_of_a_filter_have_to_match() {
-        let web = object("apps/v1", "Deployment", Some("web"), "front");
+        let web = manifest(
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: front, namespace: web, labels: {app: front, tier: a}}}",
+        );
         for (filter, expected) in [
             ("kind=Deployment", true),
             ("kind=deployment,ns=web", true),
@@ -126,11 +147,16 @@ mod tests {
             ("group=", false),
             ("name=fron", false),
             ("ns=", false),
+            ("label=app=front", true),
+            ("label=app,label=tier=*", true),
+            ("label=app=front,label=tier=b", false),
+            ("label=team", false),
         ] {
             assert_eq!(filter.parse::<Filter>().unwrap().matches(&web), expected, "{filter}");
         }
-        let cluster = object("v1", "Namespace", None, "web");
+        let cluster = manifest("{apiVersion: v1, kind: Namespace, metadata: {name: web}}");
         assert!("group=,ns=".parse::<Filter>().unwrap().matches(&cluster));
+        assert!(!"label=app".parse::<Filter>().unwrap().matches(&cluster));
     }
 
     #[test]

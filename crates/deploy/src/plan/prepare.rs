@@ -26,7 +26,7 @@ pub async fn prepare(
     options: PlanOptions<'_>,
     on_read: OnRead<'_>,
 ) -> Result<Plan> {
-    let may_match = |manifest: &Manifest| filter::may_match(filters, &manifest.object);
+    let may_match = |manifest: &Manifest| filter::may_match(filters, manifest);
     desired.manifests.retain(may_match);
     desired.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(may_match));
     // A commit does not serve kinds: those that it lacks are left out below, unless a check reports them.

@@ -30,7 +30,8 @@ fn a_crd_that_leaves_a_bundle_is_found_in_a_folder() {
     let run = |objects: &str| {
         let stage = Stage::new().installed("1.0.0").desired(extension(json!({"packageName": "p"}))).bundle(objects);
         stage.write("live/crd.yaml", INSTALLED);
-        stage.write("live/sample.yaml", "apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: a, namespace: x}\n");
+        stage
+            .write("live/sample.yaml", "apiVersion: example.com/v1\nkind: Sample\nmetadata: {name: a, namespace: x}\n");
         stage.gantry(&["check"])
     };
     let crd = INSTALLED.lines().filter(|line| !line.contains("labels:")).collect::<Vec<_>>().join("\n");

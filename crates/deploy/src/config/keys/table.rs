@@ -61,7 +61,7 @@ config_keys! {
     TARGET = key("target", Target, Files).default("kube").flag("--target");
     /// The release of Kubernetes that a folder or commit stands for, or several: 1.30, or 1.28,1.32. A cluster says its
     /// own, and a snapshot the one of its cluster. The default is the newest release that is known.
-    KUBE_VERSION = key("kubeVersion", Releases, Files).makes_flag("--kube-version", "RELEASE,…", "The release of Kubernetes that a dir: or git: target stands for, or several, for example 1.30 [default: that of the snapshot, else the newest known]");
+    KUBE_VERSION = key("kubeVersion", Releases, Files).makes_flag("--kube-version", "RELEASE,…", "The release of Kubernetes that a dir:, git: or chart: target stands for, or several, for example 1.30 [default: that of the snapshot, else the newest known]");
     /// A program that renders each folder of -f; {dir} stands for the folder: kustomize build {dir}. Not allowed in
     /// gantry.yaml.
     RENDER = key("render", Command, OwnFiles).flag("--render");
