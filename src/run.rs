@@ -47,7 +47,7 @@ use gantry_core::options::ListFormat;
 use gantry_core::problem::{Error, Result};
 use gantry_deploy::config;
 use gantry_preflight::{explain, registry};
-use gantry_report::json;
+use gantry_report::{ErrorEntry, json};
 pub use host::{Exit, Host, WriteProgress};
 
 /// Runs one command to its end.
@@ -103,8 +103,28 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     };
     match answer {
         Ok(text) => host.say(&text),
-        Err(error) => host.complain(&error),
+        Err(error) => {
+            if prints_json(&cli.command) {
+                let errors: Vec<ErrorEntry> = error.problems().iter().map(ErrorEntry::from).collect();
+                let said = host.say(&pretty(&serde_json::json!({"errors": errors})));
+                if said != Exit::Success {
+                    return said;
+                }
+            }
+            host.complain(&error)
+        }
     }
+}
+
+/// Whether the command, which has no report, prints JSON: then its errors are a document, too.
+fn prints_json(command: &Command) -> bool {
+    let output = match command {
+        Command::Apps(args) if args.command.is_none() => args.output,
+        Command::Inspect(args) => args.output,
+        Command::History(args) => args.output,
+        _ => None,
+    };
+    output == Some(ListFormat::Json)
 }
 
 /// All checks and rules, including those that the configuration defines; or one of them.

@@ -61,15 +61,18 @@ impl AppHistory {
         let App { name, namespace } = &self.app;
         let list = next_command::history(&self.app, &self.cluster);
         let deploy = next_command::deploy(&self.app, &self.cluster);
-        let Some(first) = self.revisions.list.first() else {
+        if self.revisions.list.is_empty() {
             let problem = Problem::new(format!("the app {name} in namespace {namespace} has no revisions"));
             return Err(problem.help("each deploy of the app keeps one, unless --history is 0"));
-        };
+        }
         match wanted {
             Some(number) => self.revisions.find(number).ok_or_else(|| {
-                let last = self.revisions.list.last().unwrap_or(first);
                 let message = format!("the app {name} in namespace {namespace} has no revision {number}");
-                let known = format!("revisions {} to {} are kept", first.number, last.number);
+                let numbers: Vec<String> = self.revisions.list.iter().map(|kept| kept.number.to_string()).collect();
+                let known = match &*numbers {
+                    [only] => format!("revision {only} is kept"),
+                    _ => format!("revisions {} are kept", text::cut(&numbers.join(", "), 200)),
+                };
                 Problem::new(message).help(format!("{known}; {list} shows them"))
             }),
             None => self.revisions.previous(self.current).ok_or_else(|| {
@@ -115,7 +118,10 @@ pub async fn read_revision(settings: &Settings, wanted: WantedRevision, cluster:
     }
     let target = open_target(settings).await?;
     let app = App::new(name, settings.app_namespace.as_deref(), settings.namespace.as_deref(), &target);
-    let history = AppHistory::read(app, cluster, &target).await?;
+    let mut history = AppHistory::read(app, cluster, &target).await?;
+    if wanted.is_none() {
+        history.revisions.mark_damaged(&history.app, history.current, &target).await;
+    }
     let revision = history.find(wanted).map_err(Error::failed)?;
     let list = next_command::history(&history.app, &history.cluster);
     let deploy = next_command::deploy(&history.app, &history.cluster);

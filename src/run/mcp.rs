@@ -132,7 +132,7 @@ impl ToolCommand {
         self
     }
 
-    fn as_helm(mut self, as_helm: bool) -> Self {
+    fn foretelling_helm(mut self, as_helm: bool) -> Self {
         self.arguments.extend(as_helm.then(|| "--as-helm".to_owned()));
         self
     }
@@ -189,7 +189,7 @@ const TOOLS: &[ToolEntry] = &[
             let CheckCall { input, preflight, preset, kube_version, as_helm, json } = parse(arguments)?;
             let command = ToolCommand::new("check")
                 .manifests(input)?
-                .as_helm(as_helm)
+                .foretelling_helm(as_helm)
                 .flag("--preflight", preflight)
                 .flag("--preset", preset)
                 .flag("--kube-version", kube_version);
@@ -202,7 +202,7 @@ const TOOLS: &[ToolEntry] = &[
         schema: schema_of::<DiffCall>,
         command: |arguments| {
             let DiffCall { input, as_helm } = parse(arguments)?;
-            Ok(ToolCommand::new("diff").manifests(input)?.as_helm(as_helm))
+            Ok(ToolCommand::new("diff").manifests(input)?.foretelling_helm(as_helm))
         },
     },
     ToolEntry {

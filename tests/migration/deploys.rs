@@ -63,6 +63,40 @@ fn objects_move_before_a_version_is_removed() {
 }
 
 #[test]
+fn a_version_is_dropped_in_three_releases_with_the_flag_in_each() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    let fields = ["a", "b"];
+    deploy(&samples, samples.v1_and_v2(&fields), &[]).run().code(0).stderr_contains("wrote 1 object; verified");
+    assert_eq!(samples.stored_versions(), json!(["v2"]));
+    let unserved = samples.v1().served(false).storage(false).version_of_spec("v2", string_fields(&fields));
+    deploy(&samples, unserved.storage(true).status_subresource(), &[]).run().code(0);
+    // Nothing is stored at v1 any more, but the object's managedFields name it.
+    let last = deploy(&samples, only_v2(&samples), &[]).run();
+    last.code(0).stderr_contains("wrote 1 object; verified").contains_nowhere("ObjectInRemovedVersion");
+    let entries = samples.get("v2", "one")["metadata"]["managedFields"].clone();
+    let at_v2 = |entry: &Value| entry["apiVersion"].as_str().is_some_and(|version| version.ends_with("/v2"));
+    assert!(entries.as_array().expect("entries").iter().all(at_v2), "{entries:#}");
+    // And nothing is left to do.
+    deploy(&samples, only_v2(&samples), &[]).run().code(0).contains_nowhere("wrote");
+}
+
+#[test]
+fn a_deploy_without_the_flag_names_the_command_that_moves_the_objects() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    samples.bed.write("manifests.yaml", &samples.v1_and_v2(&["a", "b"]).build().to_string());
+    let run = samples.bed.deploy(control_plane().kubeconfig("admin"), &["--force-conflicts", "-v"]).run();
+    let command = format!("gantry migrate {} --prune-stored-versions", samples.crd_name());
+    run.code(0).stdout_contains("StorageVersionMoved").stdout_contains(&command).stderr_contains(&command);
+    assert_eq!(samples.version_of("one"), "v1");
+    run_migrate(&samples, &run, &control_plane().kubeconfig("admin"), &["--yes"]).code(0);
+    assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
+}
+
+#[test]
 fn a_deploy_that_fails_on_warnings_does_not_doubt_its_own_migration() {
     let samples = with_unserved_v1();
     let run = deploy(&samples, only_v2(&samples), &["--fail-on", "warning"]).run();

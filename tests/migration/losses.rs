@@ -35,6 +35,9 @@ fn lost_values_are_listed_and_block_until_exactly_they_are_accepted() {
     let run = samples.migrate(&["--yes", "--accept-loss", &accepted]).run();
     run.code(3).stderr_contains("spec.b of v1: \"3\"");
     let accepted = digest(&run);
+    // What is lost is said although it was accepted.
+    let plan = samples.migrate(&["--dry-run", "--accept-loss", &accepted]).run();
+    plan.code(0).stdout_contains("1 value is lost");
     samples.migrate(&["--yes", "--prune-stored-versions", "--accept-loss", &accepted]).run().code(0);
     assert_eq!((samples.version_of("one").as_str(), samples.stored("one")["spec"].clone()), ("v2", json!({"a": "1"})));
 }

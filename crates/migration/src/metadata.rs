@@ -12,6 +12,9 @@ use gantry_core::crd::Crd;
 use gantry_core::managed_fields::{ManagerEntry, ManagerEntryHead, ManagerOperation};
 use gantry_core::resource::{ObjectRef, Resource};
 
+/// The number of objects on one page of a list of metadata.
+pub const PAGE_OF_METADATA: u32 = 2000;
+
 /// A listed object, read without its content.
 #[derive(Debug)]
 pub struct ListedMetadata {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::examine::MigrationLoss;
 use crate::kind::StoredKind;
 use crate::mark::StoredSince;
+use crate::metadata::PAGE_OF_METADATA;
 use gantry_cluster::ListError;
 use gantry_core::hash::fnv128;
 use gantry_core::problem::Problem;
@@ -59,6 +60,12 @@ impl MigrationProof {
     /// Whether there is nothing to write and nothing to trim.
     pub fn is_needless(&self) -> bool {
         self.old.is_empty() && self.to_write == 0
+    }
+
+    /// How many requests the migration sends to the server at least: the writes, the pages of the list that verifies
+    /// them, and the write that trims the stored versions.
+    pub fn requests(&self) -> u64 {
+        if self.is_needless() { 0 } else { self.to_write + self.objects.div_ceil(u64::from(PAGE_OF_METADATA)) + 1 }
     }
 
     /// The digest of everything that is lost or not known to survive. `None` if all of it survives.

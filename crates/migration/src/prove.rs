@@ -7,7 +7,7 @@ use futures::stream::{self, StreamExt};
 
 use crate::examine::{LossForecast, MigrationLoss, WriteForecast, show_value};
 use crate::kind::StoredKind;
-use crate::metadata::ListedMetadata;
+use crate::metadata::{ListedMetadata, PAGE_OF_METADATA};
 use crate::proof::{MigrationProof, OnObjects, explain_list_error};
 use crate::write::MigrationWriter;
 use gantry_cluster::kube::KubeTarget;
@@ -23,8 +23,6 @@ use gantry_k8s_cel::KubernetesRelease;
 
 /// The number of objects on one page of a list.
 const PAGE: u32 = 500;
-/// The same if only metadata is read.
-const PAGE_OF_METADATA: u32 = 2000;
 /// How many objects are tried by a dry run even if nothing speaks against their write: a webhook or a policy may.
 const SAMPLE: usize = 24;
 

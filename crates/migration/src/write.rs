@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::kind::{RewritePlaces, StoredKind};
 use crate::mark::StoredSince;
-use crate::metadata::{ListedMetadata, StoredMethod, name_without_fields};
+use crate::metadata::{ListedMetadata, PAGE_OF_METADATA, StoredMethod, name_without_fields};
 use crate::proof::{MigrationProof, ObjectProblem, OnObjects, explain_list_error};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::storage::{RewriteMethod, RewrittenObject, StorageRewrite, StorageRewriteError};
@@ -20,8 +20,6 @@ use gantry_core::problem::Problem;
 use gantry_core::resource::Resource;
 use gantry_core::text;
 
-/// The number of objects on one page of a list of metadata.
-const PAGE: u32 = 2000;
 /// How often a request without a response is sent again, after these pauses. A pinned write can be repeated.
 const PAUSES: [Duration; 4] =
     [Duration::from_millis(250), Duration::from_millis(500), Duration::from_secs(1), Duration::from_secs(2)];
@@ -215,7 +213,7 @@ impl MigrationWriter<'_> {
         on_objects: OnObjects<'_>,
     ) -> Result<u64, Problem> {
         let resource = pass.places.first.clone();
-        let request = ListRequest { metadata_only: true, ..ListRequest::new(&resource, PAGE) };
+        let request = ListRequest { metadata_only: true, ..ListRequest::new(&resource, PAGE_OF_METADATA) };
         let mut pages = self.server.list(&request);
         let mut found = 0;
         loop {

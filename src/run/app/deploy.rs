@@ -150,7 +150,7 @@ pub async fn deploy(
     let changes = Some(RevisionChanges::done(plan, &applied, &removed));
     let end = RevisionEnd { time: last.time, outcome: ended_as, reasons: last.reasons.clone(), changes };
     let EndedRevision { number, way_back, notices } = match revision {
-        Some(revision) => revision.end(end, patience, target).await,
+        Some(revision) => revision.end(&managed.app, end, patience, target).await,
         None => EndedRevision::default(),
     };
     last.revision = number;

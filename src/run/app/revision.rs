@@ -143,12 +143,18 @@ impl ManagedApp {
         Some(same.number)
     }
 
+    /// The revision of the last deploy of the app.
+    pub fn last_revision(&self) -> Option<u32> {
+        self.parent.as_ref()?.last.as_ref()?.revision
+    }
+
     /// The revision to go back to where a deploy has nothing to do, and waits in vain for what an earlier one wrote.
     pub async fn way_back(&self, plan: &Plan, target: &Target) -> Option<u32> {
         let input = self.revision.as_ref()?;
-        let all = Revisions::list(&self.app, target).await.ok()?;
-        let deployed_last = || self.parent.as_ref()?.last.as_ref()?.revision;
-        let current = all.with_sum(&input.text(plan).sum()).map(|same| same.number).or_else(deployed_last);
+        let mut all = Revisions::list(&self.app, target).await.ok()?;
+        let same = all.with_sum(&input.text(plan).sum()).map(|same| same.number);
+        let current = same.or_else(|| self.last_revision());
+        all.mark_damaged(&self.app, current, target).await;
         all.way_back(current, true).map(|revision| revision.number)
     }
 
@@ -208,11 +214,12 @@ impl ManagedApp {
 
 impl RunningRevision {
     /// Records how the deploy ended.
-    pub async fn end(self, end: RevisionEnd, patience: Patience<'_>, target: &Target) -> EndedRevision {
+    pub async fn end(self, app: &App, end: RevisionEnd, patience: Patience<'_>, target: &Target) -> EndedRevision {
         let RunningRevision { kept, others, limit, mut notices } = self;
         let has_changed = end.changes.as_ref().is_none_or(|changes| !changes.is_empty());
         let number = kept.as_ref().map(|kept| kept.number);
-        let all = match kept {
+        let has_failed = end.outcome != RevisionOutcome::Deployed;
+        let mut all = match kept {
             None => others,
             Some(kept) => {
                 let (all, problems) = kept.end(end, limit, patience, target).await;
@@ -220,6 +227,9 @@ impl RunningRevision {
                 all
             }
         };
+        if has_failed {
+            all.mark_damaged(app, number, target).await;
+        }
         let way_back = all.way_back(number, has_changed).map(|revision| revision.number);
         EndedRevision { number, way_back, notices }
     }

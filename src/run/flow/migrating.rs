@@ -19,13 +19,14 @@ use crate::run::output::Output;
 use crate::run::prepare::open_target;
 use crate::run::write;
 use gantry_cluster::{IN_FLIGHT, ObjectToRead, Target};
-use gantry_core::crd::{Crd, CrdVersion};
+use gantry_core::crd::Crd;
+use gantry_core::finding::ApplyResult;
 use gantry_core::manifest::{LoadedManifests, Manifest};
 use gantry_core::options::TargetSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text;
-use gantry_deploy::plan::{ObjectLookup, Prefetch};
+use gantry_deploy::plan::{Change, ObjectLookup, Plan, Prefetch};
 use gantry_migration::{MigrationProof, StoredKind};
 use gantry_report::Report;
 
@@ -41,6 +42,28 @@ pub struct MigratingCrds {
 }
 
 impl MigratingCrds {
+    /// Names the command that moves the objects of the CRDs whose storage version this deploy has moved, unless it moves
+    /// them itself.
+    pub fn objects_left_behind(&self, plan: &Plan, applied: &[ApplyResult], cluster: &ClusterFlags) -> Vec<Problem> {
+        let notice = |(change, result): (&Change, &ApplyResult)| {
+            let object = &change.desired.object;
+            if *result != ApplyResult::Applied || !object.is_crd() || self.after.contains(&object.name) {
+                return None;
+            }
+            let live = Crd::read(&change.live.as_ref()?.raw).ok()?;
+            let desired = Crd::read(&change.desired.raw).ok()?;
+            let (was, now) = (&live.storage()?.name, &desired.storage()?.name);
+            let name = text::sanitize(&live.name);
+            let migrate =
+                NextCommand::new(&["migrate", &live.name]).switch("--prune-stored-versions", true).on(cluster);
+            (was != now).then(|| {
+                Problem::new(format!("objects of {name} stay stored at {was} until they are next written"))
+                    .help(format!("to write them at {now} now: {migrate}"))
+            })
+        };
+        plan.changes.iter().zip(applied).filter_map(notice).collect()
+    }
+
     /// What it takes, for the check of the rights.
     pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
         self.before.union(&self.after).flat_map(|crd| {
@@ -113,7 +136,8 @@ pub async fn deploy(
         MigrationRun { target: &target, field_manager: &field_manager, parallel: IN_FLIGHT, progress: &progress };
     let proving = async {
         let (before, after) = find(&loaded.manifests, &target).await?;
-        let (migrations, _) = migration.prove(before, false).await?;
+        let (mut migrations, _) = migration.prove(before, false).await?;
+        migrations.retain(|migration| !migration.proof.is_needless());
         Ok((migrations, after))
     };
     let (mut migrations, after) = until_interrupted(&stop, proving).await?;
@@ -280,8 +304,8 @@ async fn read(names: &BTreeSet<String>, target: &Target) -> Result<Vec<StoredKin
 
 /// The CRDs whose stored objects move before the deploy, and the names of those whose objects move after it.
 ///
-/// Before it: a version leaves that objects may be stored at, and that nobody can write at any more. The storage version
-/// of the live CRD has to stay.
+/// Before it: a version leaves that nobody can write at any more, and that objects may be stored at, or name in their
+/// managedFields. The storage version of the live CRD has to stay.
 async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind>, BTreeSet<String>)> {
     let (mut before, mut after) = (Vec::new(), BTreeSet::new());
     for kind in read(&crd_names(manifests), target).await? {
@@ -289,8 +313,9 @@ async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind
             manifests.iter().find(|manifest| manifest.object.is_crd() && manifest.object.name == kind.name());
         let Some(desired) = manifest.and_then(|manifest| Crd::read(&manifest.raw).ok()) else { continue };
         let stays = |version: &str| desired.version(version).is_some();
-        let leaving: Vec<&CrdVersion> = kind.old_versions().filter(|version| !stays(&version.name)).collect();
-        let can_move = !leaving.is_empty() && leaving.iter().all(|version| !version.served);
+        // Entries of managedFields at a version outlive the migration of the objects as long as it is served.
+        let is_named = kind.crd.versions.iter().any(|version| !version.served && !stays(&version.name));
+        let can_move = is_named && kind.old_versions().all(|version| stays(&version.name) || !version.served);
         if can_move && stays(kind.storage_version()) {
             before.push(kind);
             continue;

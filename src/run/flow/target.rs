@@ -12,6 +12,7 @@ use crate::run::app::{self, DeployedApp, ManagedApp, revision};
 use crate::run::before::RecordedApp;
 use crate::run::host::{Exit, Host};
 use crate::run::interrupt::until_interrupted;
+use crate::run::next_command::ClusterFlags;
 use crate::run::output::Output;
 use crate::run::plan_and_check::{Checking, Showing, plan_and_check};
 use crate::run::verdict::{self, Terms};
@@ -146,7 +147,7 @@ pub async fn on_target(
     }
     output.review(host, report)?;
     if is_rollback && matches!(verdict.exit, Exit::Blocked | Exit::Failed) {
-        let notice = managed.as_ref().map(|managed| rollback::other_ways(&managed.app, run.revision, args, context));
+        let notice = managed.as_ref().map(|managed| rollback::other_ways(managed, run, context));
         output.add_notices(host, notice.as_slice(), report);
     }
     if !verdict.goes_on {
@@ -207,6 +208,10 @@ pub async fn on_target(
         report.changes[*index].action = if managed.is_some() { Action::Adopt } else { Action::Update };
     }
     report.waits = waits(&applied, settings.is_on(&key::REDACT));
+    if target.is_server() {
+        let cluster = ClusterFlags::of_flow(args, context);
+        output.add_notices(host, &migrating.objects_left_behind(&plan, &applied.results, &cluster), report);
+    }
     if let Some(managed) = &managed {
         output.add_notices(host, way_back.map(to_go_back(args, managed, context)).as_slice(), report);
     }

@@ -115,23 +115,47 @@ pub fn plan_of(proof: &MigrationProof, parallel: usize) -> String {
     }
     if !proof.old.is_empty() {
         parts.push(format!("stored versions: {}", proof.kind.crd.stored_versions().join(", ")));
-        if proof.digest().is_none() && proof.refused_count == 0 && proof.to_write > 0 {
-            parts.push("nothing is lost".to_owned());
+        if proof.refused_count == 0 && proof.to_write > 0 {
+            parts.push(show_losses(proof));
         }
     }
     if let Some(pace) = proof.pace.filter(|_| proof.to_write >= LONG) {
         let time = duration(pace.saturating_mul(u32::try_from(proof.to_write).unwrap_or(u32::MAX)));
-        parts.push(format!("about {time} with {parallel} writes at a time, measured by dry runs"));
+        let load = 1.0 / pace.as_secs_f64().max(1e-6);
+        parts.push(format!(
+            "at least {time}: {} requests, {parallel} at a time, up to {load:.0} a second as measured by dry runs",
+            proof.requests()
+        ));
     }
     format!("{name}: {objects}, {}", parts.join("; "))
 }
 
-/// The question before the first write.
+/// What is lost, if anything is: then the loss has been accepted, or blocks.
+fn show_losses(proof: &MigrationProof) -> String {
+    match (proof.loss_count, proof.unproven.len()) {
+        (0, 0) => "nothing is lost".to_owned(),
+        (0, _) => "what is lost is not known".to_owned(),
+        (1, 0) => "1 value is lost".to_owned(),
+        (values, 0) => format!("{values} values are lost"),
+        (values, _) => format!("at least {} lost", text::count(count(values), "value")),
+    }
+}
+
+/// The question before the first write. A loss has been accepted.
 pub fn question(migrations: &[Migration], trims: bool, target: &str) -> String {
-    let writes: u64 = migrations.iter().map(|migration| migration.proof.to_write).sum();
+    let of_all = |number: fn(&MigrationProof) -> u64| -> u64 {
+        migrations.iter().map(|migration| number(&migration.proof)).sum()
+    };
+    let writes = of_all(|proof| proof.to_write);
     let crds = migrations.iter().filter(|migration| !migration.proof.is_needless()).count();
     let trim = if trims { " and trim the stored versions" } else { "" };
-    format!("Write {} of {}{trim} in {target}?", text::count(count(writes), "object"), text::count(crds, "CRD"))
+    let unknown = of_all(|proof| proof.unproven.len() as u64) > 0;
+    let loses = match of_all(|proof| proof.loss_count) {
+        0 if unknown => ", with losses that are not known,".to_owned(),
+        0 => String::new(),
+        lost => format!(", which loses {},", text::count(count(lost), "value")),
+    };
+    format!("Write {} of {}{loses}{trim} in {target}?", text::count(count(writes), "object"), text::count(crds, "CRD"))
 }
 
 /// `412/s, 3 min left`
@@ -253,6 +277,8 @@ fn json_of(Migration { proof, end }: &Migration) -> Value {
         "objects": proof.objects,
         "toWrite": proof.to_write,
         "toMoveManagedFields": proof.to_move,
+        "requests": proof.requests(),
+        "secondsPerWrite": proof.pace.map(|pace| pace.as_secs_f64()),
         "continued": proof.is_continued,
         "lossCount": proof.loss_count,
         "losses": losses,

@@ -137,7 +137,7 @@ fn only_the_last_revisions_are_kept() {
     assert_eq!(shop.outcomes().iter().map(|it| it.0).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(shop.secrets("shop.gantry.r").len(), 2);
     let gone = shop.rollback(&["1"]);
-    gone.code(1).stderr_contains("has no revision 1").stderr_contains("revisions 3 to 4 are kept");
+    gone.code(1).stderr_contains("has no revision 1").stderr_contains("revisions 3, 4 are kept");
     // The number of a configuration file and of a variable count, too.
     shop.bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\nhistory: 1\n");
     shop.deploy_value("5", &[]).code(0);

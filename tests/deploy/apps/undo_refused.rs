@@ -6,8 +6,9 @@ use crate::support::{Bed, Gantry, control_plane, printed_command, run_printed};
 use serde_json::{Value, json};
 
 /// The path of the head of the first revision.
-fn head_path(shop: &Shop) -> String {
-    let name = shop.secrets("shop.gantry.r1.")[0]["metadata"]["name"].as_str().expect("a name").to_owned();
+fn head_path(shop: &Shop, revision: u32) -> String {
+    let name =
+        shop.secrets(&format!("shop.gantry.r{revision}."))[0]["metadata"]["name"].as_str().expect("a name").to_owned();
     format!("/api/v1/namespaces/{}/secrets/{name}", shop.bed.names.namespace)
 }
 
@@ -19,6 +20,11 @@ fn patch(path: &str, patch: &Value) {
 #[test]
 fn there_has_to_be_an_app_and_a_revision() {
     let shop = Shop::new();
+    for command in ["history", "inspect"] {
+        let document = shop.admin(&[command, "-a", "none", "-o", "json"]);
+        let errors: Value = serde_json::from_str(&document.code(1).stdout).expect("JSON");
+        assert!(errors["errors"][0]["message"].as_str().is_some_and(|why| why.contains("none")), "{errors}");
+    }
     for command in
         [&["rollback", "-a", "shop", "--yes"][..], &["history", "-a", "shop"], &["diff", "-a", "shop", "--to", "1"]]
     {
@@ -56,7 +62,7 @@ fn a_damaged_revision_is_not_deployed() {
     shop.write(&[object]);
     shop.deploy(&[]).code(0);
     shop.deploy_value("2", &[]).code(0);
-    let path = head_path(&shop);
+    let path = head_path(&shop, 1);
     let whole = control_plane().get(&path).1;
     let about = whole["metadata"]["annotations"]["gantry.dev/revision-about"].as_str().unwrap().to_owned();
     let damaged = |patched: Value, why: &str| {
@@ -81,6 +87,17 @@ fn a_damaged_revision_is_not_deployed() {
     patch(&path, &annotated(&about.replace("\"user\":\"admin\"", "\"user\":\"\\u001b[31mred\"")));
     let shown = shop.admin(&["history", "-a", "shop"]);
     assert!(!shown.code(0).stdout.contains('\u{1b}'), "{shown}");
+    // The next one that can be read is recommended and chosen.
+    shop.deploy_value("3", &[]).code(0);
+    let second = head_path(&shop, 2);
+    let kept = control_plane().get(&second).1;
+    patch(&second, &json!({"data": {"manifests": "eA=="}}));
+    shop.admin(&["diff", "-a", "shop", "--to", "2"]).code(1).stderr_contains("revision 2 of the app shop is damaged");
+    shop.rollback(&[]).code(0);
+    assert_eq!(shop.value(), json!("1"));
+    patch(&second, &json!({"data": kept["data"]}));
+    shop.rollback(&["2"]).code(0);
+    assert_eq!(shop.value(), json!("2"));
     // And it can be read again as it was.
     patch(&path, &json!({"data": whole["data"], "metadata": {"annotations": whole["metadata"]["annotations"]}}));
     shop.rollback(&["1"]).code(0);
@@ -99,7 +116,7 @@ fn a_revision_that_unpacks_to_too_much_is_refused_in_little_memory() {
     let zeros = vec![b'\n'; 1 << 20];
     (0..700).for_each(|_| bomb.write_all(&zeros).expect("memory"));
     let bomb = base64::engine::general_purpose::STANDARD.encode(bomb.finish().expect("memory"));
-    patch(&head_path(&shop), &json!({"data": {"manifests": bomb}}));
+    patch(&head_path(&shop, 1), &json!({"data": {"manifests": bomb}}));
     let kubeconfig = control_plane().kubeconfig("admin");
     let rollback = shop.command(kubeconfig, &["rollback", "1", "-a", "shop", "--yes"]).memory_limit(1_000_000);
     rollback.run().code(1).stderr_contains("unpack to more than 128 MiB");

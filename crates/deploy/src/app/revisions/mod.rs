@@ -235,6 +235,18 @@ impl Revisions {
         self.list.iter().rev().filter(is_before).find(|revision| revision.is_deployed() && revision.sum() != sum)
     }
 
+    /// Reads the text of [`Self::previous`], and marks revisions as damaged until one is left that can be deployed. If
+    /// the server does not answer, nothing is marked.
+    pub async fn mark_damaged(&mut self, app: &App, current: Option<u32>, target: &Target) {
+        while let Some(previous) = self.previous(current) {
+            let number = previous.number;
+            let Ok(Err(why)) = unpack::read_text(app, previous, target).await else { return };
+            for damaged in self.list.iter_mut().filter(|revision| revision.number == number) {
+                damaged.head = Err(why.clone());
+            }
+        }
+    }
+
     /// The revision to go back to after a deploy that did not complete: [`Self::previous`], if a deploy since then
     /// changed something, or may have. `has_changed` says so of the deploy of `current`.
     pub fn way_back(&self, current: Option<u32>, has_changed: bool) -> Option<&Revision> {

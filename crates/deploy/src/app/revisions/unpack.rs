@@ -43,15 +43,31 @@ pub async fn read_manifests(
     if_damaged: &str,
     target: &Target,
 ) -> Result<String, Problem> {
-    let number = revision.number;
-    let damaged = |why: String| {
-        let message = format!("revision {number} of the app {} is damaged: {why}", app.name);
+    let read = read_text(app, revision, target).await?;
+    read.map_err(|why| {
+        let message = format!("revision {} of the app {} is damaged: {why}", revision.number, app.name);
         Problem::new(message).help(if_damaged)
+    })
+}
+
+/// The manifests of a revision, or why it is damaged.
+///
+/// # Errors
+/// The server does not answer.
+pub(super) async fn read_text(
+    app: &App,
+    revision: &Revision,
+    target: &Target,
+) -> Result<Result<String, String>, Problem> {
+    let number = revision.number;
+    let head = match &revision.head {
+        Ok(head) if (1..=MOST_PARTS).contains(&head.parts) => head,
+        Ok(head) => {
+            let parts = head.parts;
+            return Ok(Err(format!("its head names {parts} parts, and a revision has 1 to {MOST_PARTS}")));
+        }
+        Err(why) => return Ok(Err(why.clone())),
     };
-    let head = revision.head.as_ref().map_err(|why| damaged(why.clone()))?;
-    if head.parts == 0 || head.parts > MOST_PARTS {
-        return Err(damaged(format!("its head names {} parts, and a revision has 1 to {MOST_PARTS}", head.parts)));
-    }
     let (resource, selector) = (Arc::new(secrets()), format!("{},{NUMBER}={number}", label(app)));
     let request = ListRequest {
         namespace: Some(&app.namespace),
@@ -72,9 +88,9 @@ pub async fn read_manifests(
         error.problem().cloned().unwrap_or_else(|| Problem::new("the list of revisions kept expiring"))
     })?;
     if let Some(missing) = (0..names.len()).find(|index| !parts.contains_key(index)) {
-        return Err(damaged(format!("data.{DATA} of secret/{} is missing or too large", names[missing])));
+        return Ok(Err(format!("data.{DATA} of secret/{} is missing or too large", names[missing])));
     }
-    unpack(parts.into_values(), &head.sum, MOST_UNPACKED).map_err(damaged)
+    Ok(unpack(parts.into_values(), &head.sum, MOST_UNPACKED))
 }
 
 /// The text in these parts. The error says why there is none.

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::storage_version_loses_fields;
 use crate::crd_upgrade_safety::rule::{BeyondProof, CrdRuleViolation, ViolationText};
-use crate::crd_upgrade_safety::words;
+use crate::crd_upgrade_safety::{migration, words};
 use gantry_core::crd::{CrdPair, CrdVersion, steps};
 use gantry_core::finding::Breaks;
 
@@ -22,8 +22,9 @@ pub fn judge(pair: &CrdPair) -> Vec<CrdRuleViolation> {
     }
     let kept = format!(
         "existing objects stay stored at {} until they are next written; keep that version until all of them have been \
-            written",
-        was.name
+            written. After the deploy, this writes them: {}",
+        was.name,
+        migration::write_stored(&pair.live)
     );
     let mut diagnosis = ViolationText {
         message: format!("the storage version changes from {} to {}", was.name, now.name).into(),
