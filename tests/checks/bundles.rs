@@ -1,5 +1,6 @@
 //! Bundles of the format registry+v1 among the manifests: checked as if the deploy wrote them, but never written.
 
+mod helm_record;
 mod rendered;
 mod rights;
 mod written_by_helm;

@@ -12,6 +12,7 @@ pub mod admission;
 mod bed;
 mod crd_fixtures;
 mod gantry;
+pub mod helm;
 pub mod https;
 mod mock;
 pub mod olm;

@@ -213,6 +213,7 @@ async fn write(
         field_manager: FIELD_MANAGER,
         force_conflicts: true,
         former_tools: FormerTools::Keep,
+        helm: None,
     };
     target.apply(&apply).await.map(drop)
 }

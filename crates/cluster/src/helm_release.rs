@@ -4,6 +4,8 @@
 //! It holds JSON, compressed with gzip and encoded in base64. Helm 3 and 4 write the same
 //! (<https://helm.sh/docs/topics/advanced/#storage-backends>).
 
+mod of_extension;
+
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use gantry_core::options::HelmReleaseSpec;
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::{ObjectRef, Resource};
 use gantry_core::text;
+pub use of_extension::OLM_NAMESPACES;
 
 /// The most objects of a page. Helm keeps ten revisions by default.
 const PAGE: u32 = 500;
@@ -49,6 +52,9 @@ struct ReleaseRecord {
     /// Every record has it.
     #[serde(rename = "name")]
     _name: String,
+    /// Where it is installed.
+    #[serde(default)]
+    namespace: String,
     #[serde(default)]
     manifest: String,
     #[serde(default)]
@@ -115,7 +121,9 @@ impl HelmRelease {
         let mut found = None;
         for resource in [("Secret", "secrets"), ("ConfigMap", "configmaps")] {
             let resource = Resource::built_in("", resource.0, resource.1, true);
-            let revisions = list_revisions(spec, namespace, &resource, server).await.map_err(Error::failed)?;
+            let selector = format!("owner=helm,name={}", spec.name);
+            let listed = ReleaseRevisions { namespace, resource: &resource, selector: &selector };
+            let revisions = list_revisions(&listed, server).await.map_err(Error::failed)?;
             if !revisions.is_empty() {
                 found = Some((resource, revisions));
                 break;
@@ -271,17 +279,22 @@ impl HelmRelease {
     }
 }
 
-/// The revisions of a release that are recorded as objects of this kind.
+/// Where the revisions of a release are recorded.
+struct ReleaseRevisions<'a> {
+    namespace: &'a str,
+    resource: &'a Resource,
+    selector: &'a str,
+}
+
+/// The revisions of a release, in their order.
 async fn list_revisions(
-    spec: &HelmReleaseSpec,
-    namespace: &str,
-    resource: &Resource,
+    listed: &ReleaseRevisions<'_>,
     server: &KubeTarget,
 ) -> std::result::Result<Vec<ListedRevision>, Problem> {
-    let selector = format!("owner=helm,name={}", spec.name);
+    let ReleaseRevisions { namespace, resource, selector } = *listed;
     let request = ListRequest {
         namespace: Some(namespace),
-        label_selector: Some(&selector),
+        label_selector: Some(selector),
         metadata_only: true,
         ..ListRequest::new(resource, PAGE)
     };
@@ -370,7 +383,11 @@ async fn read_record(
 
 /// Decodes the record of a revision.
 fn read_release(encoded: &[u8]) -> std::result::Result<ReleaseRecord, String> {
-    let bytes = STANDARD.decode(encoded).map_err(|error| format!("is not in base64: {error}"))?;
+    decode(STANDARD.decode(encoded).map_err(|error| format!("is not in base64: {error}"))?)
+}
+
+/// The same without base64.
+fn decode(bytes: Vec<u8>) -> std::result::Result<ReleaseRecord, String> {
     let json = match bytes.starts_with(&GZIP) {
         false => bytes,
         true => {

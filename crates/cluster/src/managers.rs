@@ -44,7 +44,7 @@ pub enum FormerTools {
     TakeUnlessConflict,
     /// Their fields are taken over without a conflict.
     Take,
-    /// The apply stands for an upgrade by Helm: see [`Owners::of_helm`]. Only for dry runs.
+    /// The apply stands for an upgrade by Helm whose record cannot be read: see [`Owners::of_helm`]. Only for dry runs.
     AsHelm,
 }
 

@@ -1,5 +1,6 @@
 //! The writes to a target, and why they fail.
 
+use super::kube::HelmUpgrade;
 use super::managers::{FieldConflict, FormerTools};
 use gantry_core::merge::Owners;
 use gantry_core::problem::Problem;
@@ -39,6 +40,8 @@ pub struct Apply<'a> {
     pub force_conflicts: bool,
     /// What happens to the fields of former deploy tools.
     pub former_tools: FormerTools,
+    /// The apply stands for this upgrade by Helm. Only for dry runs.
+    pub helm: Option<&'a HelmUpgrade>,
 }
 
 impl Apply<'_> {

@@ -138,6 +138,7 @@ impl<'a> ServerMigrator<'a> {
             field_manager: self.field_manager,
             force_conflicts: false,
             former_tools: FormerTools::Keep,
+            helm: None,
         };
         match self.server.apply(&apply).await {
             Ok(_) | Err(ApplyError::Changed) => Ok(object),

@@ -38,6 +38,7 @@ fn change(action: Action) -> Change {
         kapp: Default::default(),
         is_as_applied: false,
         bundle_writer: None,
+        helm: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

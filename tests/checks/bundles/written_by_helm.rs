@@ -81,5 +81,7 @@ fn what_a_bundle_drops_is_judged_as_helm_removes_it() {
             None => drop(output.code(0)),
             Some(refusal) => drop(output.code(3).stdout_contains(refusal).contains_nowhere("update-strategy")),
         }
+        // Nothing has recorded the release.
+        output.stderr_contains("the record of the Helm release example cannot be read");
     }
 }

@@ -263,6 +263,7 @@ mod tests {
             field_manager: "gantry & co",
             force_conflicts: force,
             former_tools: FormerTools::Keep,
+            helm: None,
         };
         target.apply(&apply).await
     }
@@ -398,6 +399,7 @@ mod tests {
                 field_manager,
                 force_conflicts: false,
                 former_tools: FormerTools::Keep,
+                helm: None,
             };
             target.apply(&apply).await.is_ok()
         };

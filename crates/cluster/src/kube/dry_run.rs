@@ -291,6 +291,7 @@ mod tests {
             field_manager: "gantry",
             force_conflicts: true,
             former_tools: FormerTools::Keep,
+            helm: None,
         };
         let (target, seen) = fake_server::target(move |_| reply());
         let error = target.dry_run(&apply).await.unwrap_err();

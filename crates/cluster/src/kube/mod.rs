@@ -23,6 +23,7 @@ mod dry_run_takeover;
 mod errors;
 #[cfg(test)]
 mod fake_server;
+mod helm_upgrade;
 mod json;
 mod kubeconfig;
 mod lines;
@@ -66,6 +67,7 @@ use gantry_core::problem::{Problem, Result};
 use gantry_core::rbac::Atom;
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_k8s_cel::KubernetesRelease;
+pub use helm_upgrade::{HelmPatch, HelmUpgrade};
 pub use kubeconfig::ReadKubeconfig;
 pub use list::KubePages;
 use transport::Transport;
@@ -208,6 +210,14 @@ impl KubeTarget {
     /// Returns the object as [`Self::apply`] would store it. Writes nothing.
     pub async fn dry_run(&self, apply: &Apply<'_>) -> std::result::Result<RawObject, DryRunError> {
         let Resource { group, version, .. } = apply.resource;
+        if let Some(upgrade) = apply.helm {
+            let document = self.openapi(group, version).await;
+            let answer =
+                helm_upgrade::dry_run(&self.transport, &self.default_namespace, apply, upgrade, document.as_deref());
+            if let Some(answer) = answer.await {
+                return answer;
+            }
+        }
         let openapi = async || self.openapi(group, version).await;
         dry_run_takeover::dry_run(&self.transport, &self.default_namespace, apply, openapi).await
     }

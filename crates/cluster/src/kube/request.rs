@@ -69,6 +69,8 @@ pub enum Payload<'a> {
     JsonPatch(&'a str),
     /// A JSON merge patch (`PATCH`).
     MergePatch(&'a str),
+    /// A strategic merge patch (`PATCH`).
+    StrategicMergePatch(&'a str),
     /// `DeleteOptions` (`DELETE`).
     Delete(&'a str),
 }
@@ -80,6 +82,7 @@ impl<'a> Payload<'a> {
         | Payload::Create(text)
         | Payload::JsonPatch(text)
         | Payload::MergePatch(text)
+        | Payload::StrategicMergePatch(text)
         | Payload::Delete(text)) = self;
         text
     }
@@ -95,7 +98,9 @@ impl<'a> Payload<'a> {
 
     pub fn method(self) -> Method {
         match self {
-            Payload::Apply(_) | Payload::JsonPatch(_) | Payload::MergePatch(_) => Method::PATCH,
+            Payload::Apply(_) | Payload::JsonPatch(_) | Payload::MergePatch(_) | Payload::StrategicMergePatch(_) => {
+                Method::PATCH
+            }
             Payload::Create(_) => Method::POST,
             Payload::Delete(_) => Method::DELETE,
         }
@@ -106,6 +111,7 @@ impl<'a> Payload<'a> {
             Payload::Apply(_) => "application/apply-patch+yaml",
             Payload::Create(_) | Payload::Delete(_) => "application/json",
             Payload::MergePatch(_) => "application/merge-patch+json",
+            Payload::StrategicMergePatch(_) => "application/strategic-merge-patch+json",
             Payload::JsonPatch(_) => "application/json-patch+json",
         }
     }

@@ -129,8 +129,8 @@ impl Owners {
     }
 
     /// The owners for an upgrade by Helm, which writes as `manager`: the fields that Helm wrote by plain updates are taken
-    /// over, and those of no other tool. Helm merges the last version, the new one and the live object. It removes what the
-    /// last version had and the new one lacks. The server has recorded as Helm's also what it filled in, and fills it in
+    /// over, and those of no other tool. It stands in for the record of the release: Helm merges the last version, the new
+    /// one and the live object, and removes what the last version had and the new one lacks. The server has recorded as Helm's also what it filled in, and fills it in
     /// again.
     ///
     /// Source: `createPatch` in `pkg/kube/client.go` of Helm 3.

@@ -10,6 +10,7 @@
 //! lost     the fields of another manager that an apply changes
 //! tools    the field managers that are deploy tools
 //! handover the fields that are taken over from them
+//! strategic the patches of Helm, which are no server-side apply
 //! ```
 //!
 //! Source: <https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy>, and the behaviour of
@@ -22,6 +23,7 @@ mod intent;
 mod lost;
 mod order;
 mod schema;
+pub mod strategic;
 mod tools;
 
 pub use apply::{Emptied, ManagerFieldSets, apply, merge, merge_by, merge_owned, of_kind};

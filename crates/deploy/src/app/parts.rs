@@ -179,6 +179,7 @@ pub(crate) async fn create(
         field_manager: MANAGER,
         force_conflicts: true,
         former_tools: FormerTools::Keep,
+        helm: None,
     };
     match patience.apply(&apply, target).await {
         Ok(_) => Ok(InventoryPart { number, sum: sum(text) }),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::unchanged::{self, ObjectComparison};
 use super::{
-    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, export, kapp_labels,
-    kinds, not_honoured, owner, rebase_rules, require_served_kinds, strategy,
+    Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, export,
+    installed_releases, kapp_labels, kinds, not_honoured, owner, rebase_rules, require_served_kinds, strategy,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -87,8 +87,10 @@ pub async fn build(
     export::prepare_creations(&mut changes);
     rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     kapp_labels::keep_kapp_labels(&mut changes, options.taken.drops_kapp_selector());
+    notices.extend(installed_releases::find_upgrades(&mut changes, &bundles, target).await);
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, &options.policy.field_manager);
+    installed_releases::decide(&mut changes, target, &options.policy.field_manager, options.settles_doubts).await;
     if options.settles_doubts {
         doubtful::mark_unchanged(&mut changes, &doubtful, target, &options.policy.field_manager, options.keeps_answers)
             .await;

@@ -207,6 +207,24 @@ impl BundleWriter {
         }
     }
 
+    /// Helm, as operator-controller contains it.
+    pub(super) fn of_operator_controller() -> Self {
+        BundleWriter::Helm(OPERATOR_CONTROLLER.into())
+    }
+
+    /// Whether operator-controller has written the object by a plain update, as Helm does.
+    pub(super) fn may_be_helm(live: &RawObject) -> bool {
+        let is_its = |entry: ManagerEntry<'_>| {
+            entry.operation() == ManagerOperation::Update && entry.manager() == OPERATOR_CONTROLLER
+        };
+        ManagerEntry::all(&live.value()).any(is_its)
+    }
+
+    /// Whether Boxcutter wrote it.
+    pub(super) fn is_boxcutter(&self) -> bool {
+        matches!(self, BundleWriter::Applier(manager) if manager.starts_with(BOXCUTTER))
+    }
+
     /// Finds out how a live object was written; `None` if `managedFields` do not say it.
     pub fn of_live(live: &RawObject) -> Option<Self> {
         let live = live.value();

@@ -10,7 +10,7 @@ use super::bundles::BundleWriter;
 use super::unchanged::{self, ObjectComparison};
 use super::{Action, directives, order, owner, removal};
 use crate::app::last_applied::Mark;
-use gantry_cluster::{Apply, DryRunError, FormerTools, ReadResult, WritePrecondition};
+use gantry_cluster::{Apply, DryRunError, FormerTools, HelmUpgrade, ReadResult, WritePrecondition};
 use gantry_core::crd::CrdSides;
 use gantry_core::manifest::Manifest;
 use gantry_core::problem::Problem;
@@ -40,6 +40,8 @@ pub struct Change {
     pub is_as_applied: bool,
     /// How OLM wrote the live object of a bundle.
     pub bundle_writer: Option<BundleWriter>,
+    /// What Helm makes of the live object of a bundle, if the record of its release could be read.
+    pub helm: Option<Arc<HelmUpgrade>>,
     /// The CRD on both sides, if the object is one.
     pub crds: Crds,
     /// Empty until somebody asks for a dry run.
@@ -95,6 +97,7 @@ impl Change {
         let bundle_writer = live_of_bundle.and_then(|live| BundleWriter::of_live(&live.raw));
         Change {
             bundle_writer,
+            helm: None,
             action: Action::Create,
             desired,
             live,
@@ -166,6 +169,7 @@ impl Change {
             // OLM takes over every field of its objects, whatever the configuration says.
             force_conflicts: force_conflicts || self.kapp.seized || self.desired.bundle.is_some(),
             former_tools: self.former_tools(),
+            helm: self.helm.as_deref(),
         }
     }
 

@@ -49,10 +49,7 @@ pub async fn mark_unchanged(
 /// some objects for values that it then drops.
 fn is_same(answer: &RawObject, live: &RawObject) -> bool {
     let [answer, live] = [answer, live].map(|object| {
-        let mut object = object.value();
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.shift_remove("generation");
-        }
+        let mut object = without_metadata(object, &["generation"]);
         let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
         for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
             entry.shift_remove("time");
@@ -60,4 +57,18 @@ fn is_same(answer: &RawObject, live: &RawObject) -> bool {
         object
     });
     answer == live
+}
+
+/// The same, whoever owns the fields then.
+pub(super) fn is_same_content(answer: &RawObject, live: &RawObject) -> bool {
+    let [answer, live] = [answer, live].map(|object| without_metadata(object, &["generation", "managedFields"]));
+    answer == live
+}
+
+fn without_metadata(object: &RawObject, keys: &[&str]) -> Value {
+    let mut object = object.value();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|key, _| !keys.contains(&key.as_str()));
+    }
+    object
 }

@@ -16,6 +16,7 @@ mod export;
 pub mod filter;
 pub mod graph;
 pub mod handover;
+mod installed_releases;
 mod invalid;
 pub mod kapp_labels;
 pub mod kinds;

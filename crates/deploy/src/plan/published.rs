@@ -41,10 +41,14 @@ impl<'p> Published<'p> {
         })
     }
 
+    /// The document of the version of a kind. `None` if the server publishes none.
+    pub fn document(&self, resource: &Resource) -> Option<&OpenApi> {
+        let is_its = |version: &(&str, &str)| *version == (&*resource.group, &*resource.version);
+        self.documents.iter().find(|(version, _)| is_its(version)).map(|(_, document)| &**document)
+    }
+
     /// The schema of a kind. `None` if the server publishes none.
     pub fn schema(&self, resource: &Resource) -> Option<Described<'_>> {
-        let (_, document) =
-            self.documents.iter().find(|(version, _)| **version == (&*resource.group, &*resource.version))?;
-        document.of_kind(resource)
+        self.document(resource)?.of_kind(resource)
     }
 }

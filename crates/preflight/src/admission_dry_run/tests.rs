@@ -42,6 +42,7 @@ fn change(action: Action, object: Value, plural: &str, live: Option<Value>) -> C
         kapp: Default::default(),
         is_as_applied: false,
         bundle_writer: None,
+        helm: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

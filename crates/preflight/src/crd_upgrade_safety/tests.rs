@@ -325,6 +325,7 @@ fn change(name: &str, live: Option<&str>, desired: &str) -> Change {
         kapp: Default::default(),
         is_as_applied: false,
         bundle_writer: None,
+        helm: None,
         crds: Crds::default(),
         answer: Default::default(),
     }

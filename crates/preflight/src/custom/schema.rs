@@ -123,6 +123,7 @@ fn plan(manifests: &str) -> Plan {
             kapp: Default::default(),
             is_as_applied: false,
             bundle_writer: None,
+            helm: None,
             crds: Crds::default(),
             answer: Default::default(),
         }

@@ -145,6 +145,7 @@ async fn store(
         field_manager: MANAGER,
         force_conflicts: true,
         former_tools: FormerTools::Keep,
+        helm: None,
     };
     let live = match patience.apply(&apply, target).await {
         Ok(live) => live,

@@ -156,6 +156,7 @@ fn apply<'a>(object: &'a ObjectRef, raw: &'a RawObject, pin: &'a WritePreconditi
         field_manager: manager,
         force_conflicts: true,
         former_tools: FormerTools::Keep,
+        helm: None,
     }
 }
 

@@ -12,12 +12,10 @@ use super::owners::ExtensionPrerequisite;
 use super::rules::OLM_RELEASE_UNKNOWN;
 use super::{RequestedExtension, bundles, violation};
 use crate::{CheckLookup, Context, Violation};
-use gantry_cluster::{ObjectToRead, ReadResult, Target};
+use gantry_cluster::{OLM_NAMESPACES, ObjectToRead, ReadResult, Target};
 use gantry_core::resource::{ObjectRef, Resource};
 use gantry_core::text::sanitize;
 
-/// The namespaces of operator-controller: upstream's, and that of OpenShift.
-const NAMESPACES: [&str; 2] = ["olmv1-system", "openshift-operator-controller"];
 /// Its Deployment.
 const DEPLOYMENT: &str = "operator-controller-controller-manager";
 
@@ -54,7 +52,7 @@ fn deployment() -> Resource {
 
 /// Reads the Deployment in each of the namespaces.
 async fn read_deployments(target: &Target) -> Vec<ReadResult> {
-    let wanted = NAMESPACES.map(|namespace| ObjectToRead {
+    let wanted = OLM_NAMESPACES.map(|namespace| ObjectToRead {
         resource: Arc::new(deployment()),
         object: Arc::new(ObjectRef {
             api_version: "apps/v1".into(),
@@ -70,7 +68,7 @@ async fn read_deployments(target: &Target) -> Vec<ReadResult> {
 /// cannot be granted.
 pub async fn lookups(target: &Target, change: usize) -> Vec<CheckLookup> {
     let read = read_deployments(target).await;
-    let live = NAMESPACES.into_iter().zip(read).filter(|(_, read)| matches!(read, Ok(Some(_))));
+    let live = OLM_NAMESPACES.into_iter().zip(read).filter(|(_, read)| matches!(read, Ok(Some(_))));
     let of = |namespace: &str| CheckLookup::get(change, deployment(), Some(namespace.into()), DEPLOYMENT.into());
     live.map(|(namespace, _)| of(namespace)).collect()
 }
