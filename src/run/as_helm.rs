@@ -85,10 +85,15 @@ impl ChangedRelease {
         Ok(ChangedRelease { deployed, hooks })
     }
 
+    /// The release, if Helm writes it with patches. Helm 4 applies one that it has installed so.
+    pub fn patched(&self) -> Option<&HelmRelease> {
+        Some(&self.deployed).filter(|release| !release.is_applied_on_server())
+    }
+
     /// The settings with which a run writes as Helm does.
     pub fn overrides(&self, overrides: Overrides) -> Overrides {
-        // Helm 3 sends patches, which cannot conflict. Helm 4 applies a release on the server if it installed it so.
-        let forces = !self.deployed.is_applied_on_server();
+        // Patches cannot conflict.
+        let forces = self.patched().is_some();
         overrides
             .with(&key::NAMESPACE, &Some(self.deployed.namespace.clone()))
             .with(&key::FIELD_MANAGER, &Some(MANAGER.to_owned()))

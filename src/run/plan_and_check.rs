@@ -88,6 +88,7 @@ pub async fn plan_and_check(
         known: app.map_or(&none, ManagedApp::content),
         as_applied: app.map_or(&none, ManagedApp::as_applied),
         keeps_answers: showing.diff.is_some(),
+        helm_release: as_helm.and_then(ChangedRelease::patched),
         ..PlanOptions::new(&policy, &taken)
     };
     let on_read = |done, total| stage.set(done, total);

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::support::rights::grant;
-use crate::support::{Bed, Output, control_plane};
+use crate::support::{Bed, Output, control_plane, eventually};
 
 /// Prints what the chart in `$3` would be rendered as, followed by the values on standard input.
 const HELM: &str = "#!/bin/sh\nprintf '%s\\n' \"$@\" > \"$ARGUMENTS\"\ncat \"$3/out.yaml\"\n\
@@ -199,6 +199,42 @@ fn an_upgrade_by_helm_is_foretold_with_its_deletions() {
     bed.run(&["check", "-f", "helm", "--as-helm", "-n", namespace]).code(2).stderr_contains("neither a chart nor");
     let target = ["--target", "chart:new"];
     bed.run(&[&["check"], &as_helm[..], &target].concat()).code(2).stderr_contains("the target is not a cluster");
+}
+
+#[test]
+fn an_upgrade_by_helm_is_foretold_as_the_patches_that_it_sends() {
+    let bed = HelmBed::new();
+    let namespace = bed.namespace();
+    control_plane().apply_yaml(&bed.bed.crd("first: {type: string}"));
+    eventually("the kind is served", || {
+        let path = format!("/apis/{}/v1/namespaces/{namespace}/samples", bed.bed.names.group);
+        (control_plane().get(&path).0 == 200).then_some(())
+    });
+    let manifest = format!("{}---\n{}", bed.config_map("a", "x"), bed.bed.sample());
+    bed.record(1, "deployed", &manifest, &json!({}));
+    bed.install("a", "x", &json!({}));
+    // Somebody changes an object after the installation.
+    let drifted = bed.bed.sample().replace("first: x", "first: drifted");
+    control_plane().apply_yaml(&drifted);
+    bed.chart("same", &manifest);
+    let as_helm = |command: &str, more: &[&str]| {
+        let named = [command, "-f", "same", "--as-helm", "--release", "shop", "-n", namespace];
+        bed.run(&[&named[..], more].concat())
+    };
+    // Of a custom resource, Helm writes what differs between the releases. Besides, it marks the object.
+    let run = as_helm("diff", &[]);
+    run.code(0).stdout_contains("update sample.").contains_nowhere("drifted").contains_nowhere("configmap/a");
+    run.contains_nowhere("taking over").contains_nowhere("--force-conflicts");
+    let marked = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
+        "meta.helm.sh/release-name": "shop", "meta.helm.sh/release-namespace": namespace}}});
+    let path = format!("/apis/{}/v1/namespaces/{namespace}/samples/one", bed.bed.names.group);
+    assert_eq!(control_plane().patch(&path, &marked).0, 200);
+    as_helm("check", &["--detailed-exitcode"]).code(0).stdout_contains("2 objects unchanged");
+    // Of a kind that Helm knows, it writes what the chart sets.
+    let path = bed.bed.config_map_path("a");
+    assert_eq!(control_plane().patch(&path, &json!({"data": {"a": "drifted", "b": "stays"}})).0, 200);
+    let run = as_helm("diff", &[]);
+    run.code(0).stdout_contains("update configmap/a").stdout_contains("drifted").contains_nowhere("stays");
 }
 
 #[test]

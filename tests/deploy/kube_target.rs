@@ -66,6 +66,7 @@ impl Cluster {
             pin,
             field_manager,
             force_conflicts: force,
+            helm: None,
             former_tools: FormerTools::TakeUnlessConflict,
         }))
     }

@@ -13,7 +13,7 @@ use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
 use gantry_core::manifest::Manifest;
 use gantry_core::parallel::in_parallel;
-use gantry_core::problem::Result;
+use gantry_core::problem::{Error, Result};
 use gantry_core::resource::{LiveObject, ObjectRef, RawObject, Resource};
 use gantry_schema::json::Json;
 
@@ -88,6 +88,9 @@ pub async fn build(
     rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     kapp_labels::keep_kapp_labels(&mut changes, options.taken.drops_kapp_selector());
     notices.extend(installed_releases::find_upgrades(&mut changes, &bundles, target).await);
+    if let Some(release) = options.helm_release {
+        installed_releases::find_upgrades_of(release, &mut changes).map_err(Error::failed)?;
+    }
     let schemas = kinds.schemas(&changes, target).await;
     let doubtful = decide(&mut changes, &schemas, &options.policy.field_manager);
     installed_releases::decide(&mut changes, target, &options.policy.field_manager, options.settles_doubts).await;

@@ -47,7 +47,8 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
         return Vec::new();
     }
     let finder = ConflictFinder { plan, field_manager, unrecorded: target.is_server() };
-    let is_update = |change: &Change| change.is_written() && change.action.changes_live();
+    // Helm sends a patch, which cannot conflict.
+    let is_update = |change: &Change| change.is_written() && change.helm.is_none() && change.action.changes_live();
     let updates: Vec<usize> = (0..plan.changes.len()).filter(|index| is_update(&plan.changes[*index])).collect();
     let looks = in_parallel(&updates, |index| finder.find_conflicts(&plan.changes[*index], target));
     let mut foreseen = Vec::new();
@@ -79,7 +80,7 @@ pub async fn foresee(plan: &Plan, target: &Target) -> Vec<ChangeConflicts> {
 pub fn is_crd_in_conflict(change: &Change, plan: &Plan, target: &Target) -> bool {
     let field_manager = &*plan.policy.field_manager;
     let finder = ConflictFinder { plan, field_manager, unrecorded: target.is_server() };
-    let is_update = change.is_written() && change.action.changes_live();
+    let is_update = change.is_written() && change.helm.is_none() && change.action.changes_live();
     let find = || finder.find_conflicts(change, target);
     let is_free = plan.policy.force_conflicts || field_manager == "kubectl" || !is_update;
     !is_free && matches!(find(), ConflictForecast::Sure(conflicts) if !conflicts.is_empty())

@@ -28,7 +28,8 @@ struct ForeignFields {
 ///
 /// Of an object in conflict nothing is taken over, unless the deploy forces it.
 pub fn notices(plan: &Plan, conflicts: &[ChangeConflicts]) -> Vec<Problem> {
-    let written = |(_, change): &(usize, &Change)| change.is_written() && change.live.is_some();
+    let written =
+        |(_, change): &(usize, &Change)| change.is_written() && change.helm.is_none() && change.live.is_some();
     let written: Vec<(usize, &Change)> = plan.changes.iter().enumerate().filter(written).collect();
     let found = in_parallel(&written, |(_, change)| fields_of(change, &plan.policy.field_manager));
     let is_refused =

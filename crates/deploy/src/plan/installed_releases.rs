@@ -1,4 +1,5 @@
-//! Objects of bundles that OLM wrote with Helm: what the release that is installed says of them, and so what Helm changes.
+//! Objects that Helm has written, itself or as a part of OLM: what the release that is installed says of them, and so what
+//! Helm changes.
 //!
 //! Helm compares the new manifests with those of the release. What these had and the new ones lack is removed, whoever
 //! wrote it since. Without the record, the fields that Helm's field manager owns stand in for it: see
@@ -77,12 +78,24 @@ fn marks<'v>(object: &'v Value, annotation: &str) -> Option<&'v str> {
     object["metadata"]["annotations"][annotation].as_str()
 }
 
+/// Finds out what Helm makes of each object of this release, which it upgrades itself.
+///
+/// # Errors
+/// The manifests of the release cannot be read.
+pub(super) fn find_upgrades_of(release: &HelmRelease, changes: &mut [Change]) -> Result<(), Problem> {
+    let release = InstalledRelease::of_record(release.name(), release, false)?;
+    changes.iter_mut().for_each(|change| release.find_upgrade(change));
+    Ok(())
+}
+
 /// Group, kind, namespace and name: the version is none of what Helm tells objects apart by.
 type Place = (String, String, Option<String>, String);
 
-/// A release that OLM has installed.
+/// A release that is installed.
 struct InstalledRelease {
     name: String,
+    /// Whether OLM has installed it.
+    is_of_olm: bool,
     namespace: String,
     objects: BTreeMap<Place, Value>,
     /// The owner reference that OLM gives to its objects.
@@ -91,7 +104,11 @@ struct InstalledRelease {
 
 impl InstalledRelease {
     async fn read(name: &str, server: &KubeTarget) -> Result<Option<Self>, Problem> {
-        let Some(release) = HelmRelease::of_extension(name, server).await? else { return Ok(None) };
+        let release = HelmRelease::of_extension(name, server).await?;
+        release.map(|release| Self::of_record(name, &release, true)).transpose()
+    }
+
+    fn of_record(name: &str, release: &HelmRelease, is_of_olm: bool) -> Result<Self, Problem> {
         let mut objects = BTreeMap::new();
         let mut owner = None;
         for object in release.objects()? {
@@ -106,7 +123,8 @@ impl InstalledRelease {
             // Helm takes the first of two.
             objects.entry(place).or_insert(object);
         }
-        Ok(Some(InstalledRelease { name: name.to_owned(), namespace: release.namespace, objects, owner }))
+        let (name, namespace) = (name.to_owned(), release.namespace.clone());
+        Ok(InstalledRelease { name, is_of_olm, namespace, objects, owner })
     }
 
     fn find_upgrade(&self, change: &mut Change) {
@@ -125,7 +143,7 @@ impl InstalledRelease {
         // For an object that it adopts, Helm compares the new manifest with itself.
         let former = former.cloned().unwrap_or_else(|| new.clone());
         change.helm = Some(Arc::new(HelmUpgrade { former, new }));
-        if !matches!(change.bundle_writer, Some(BundleWriter::Helm(_))) {
+        if self.is_of_olm && !matches!(change.bundle_writer, Some(BundleWriter::Helm(_))) {
             change.bundle_writer = Some(BundleWriter::of_operator_controller());
         }
     }
@@ -154,6 +172,9 @@ impl InstalledRelease {
         put("labels", MANAGED_BY, "Helm");
         put("annotations", HELM_RELEASE, &self.name);
         put("annotations", HELM_NAMESPACE, &self.namespace);
+        if !self.is_of_olm {
+            return new;
+        }
         // Without a ClusterExtension among the manifests, nothing else says whose the object is.
         for label in [OWNER_KIND, OWNER_NAME] {
             let known = former.and_then(|former| former["metadata"]["labels"][label].as_str());

@@ -50,6 +50,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::app::members::MemberKey;
+use gantry_cluster::HelmRelease;
 use gantry_core::crd::CrdSides;
 pub use gantry_core::finding::Action;
 use gantry_core::manifest::{self, LoadedManifests, Manifest};
@@ -256,6 +257,8 @@ pub struct PlanOptions<'a> {
     pub as_applied: &'a BTreeMap<MemberKey, LiveObject>,
     /// Keeps what the server's dry runs answer, for a diff.
     pub keeps_answers: bool,
+    /// The release that Helm 3 would upgrade, with the patches that it sends.
+    pub helm_release: Option<&'a HelmRelease>,
 }
 
 impl<'a> PlanOptions<'a> {
@@ -274,6 +277,7 @@ impl<'a> PlanOptions<'a> {
             known: &NONE,
             as_applied: &NONE,
             keeps_answers: false,
+            helm_release: None,
         }
     }
 }
