@@ -118,6 +118,7 @@ pub async fn plan_and_check(
     report.kubernetes_release = plan.server_release.map(|release| release.to_string());
     report.graph = steps(&plan);
     report.changes = plan.changes.iter().map(entry).chain(plan.removals.iter().map(removed)).collect();
+    report.deleted_by_olm = plan.deleted_by_olm.clone();
 
     let stage = progress.stage("checking", None);
     let options = RunOptions {

@@ -25,6 +25,7 @@ impl ReportList {
         let mut changes = GroupedByCluster::default();
         let mut extensions = GroupedByCluster::default();
         let mut subscriptions = GroupedByCluster::default();
+        let mut deleted_by_olm = GroupedByCluster::default();
         let [mut errors, mut warnings, mut notices] =
             [GroupedByCluster::default(), GroupedByCluster::default(), GroupedByCluster::default()];
         let mut checks: Vec<(CheckReport, GroupedByCluster<Finding>, GroupedByCluster<CouldNotCheck>)> = Vec::new();
@@ -34,6 +35,7 @@ impl ReportList {
                 .iter()
                 .for_each(|change| changes.add_to_entry((change.action, &change.object), change, name));
             report.extensions.iter().for_each(|extension| extensions.add_to_entry(&extension.name, extension, name));
+            report.deleted_by_olm.iter().for_each(|object| deleted_by_olm.add_to_entry(object, object, name));
             for subscription in &report.subscriptions {
                 subscriptions.add_to_entry((&subscription.namespace, &subscription.name), subscription, name);
             }
@@ -60,6 +62,7 @@ impl ReportList {
         }
         let checked = self.clusters.len();
         report.changes = changes.all.into_iter().map(|(change, _)| change).collect();
+        report.deleted_by_olm = deleted_by_olm.all.into_iter().map(|(object, _)| object).collect();
         report.extensions = extensions.all.into_iter().map(|(extension, _)| extension).collect();
         report.subscriptions = subscriptions.all.into_iter().map(|(subscription, _)| subscription).collect();
         let named = |entries: GroupedByCluster<ErrorEntry>| {

@@ -260,7 +260,7 @@ mod tests {
         for (_, report) in samples::all() {
             names(&serde_json::to_value(report).expect("a value"), &mut seen);
         }
-        let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks bundle catalog changes channel channels checks column container count coverage created deleted desired diff documented edges \
+        let expected = "action adopted affected affectedManifests affectedObjects apiVersion approximate breaks bundle catalog changes channel channels checks column container count coverage created deleted deletedByOlm desired diff documented edges \
             error errors evidence examined examples explain extensions fact file findings fromManifest harm help image infos installed installedByOlm is keyword kind known label line lines live log managers manifests message mode name namespace needsApproval notWritten notices \
             object objects of oldObject omitted orphaned outcome package path pinned pod proven read replaced resolved result rule schemaChanges semantic severity skipped source status subresource subscriptions summary \
             suppressed target text then unchanged unchecked unlisted updated value verdict version waived warnings witnesses";

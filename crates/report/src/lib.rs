@@ -92,6 +92,9 @@ pub struct Report {
     pub by_tools: BTreeMap<&'static str, PresetCounts>,
     /// The objects of the plan: first those of the manifests, then those that are deleted.
     pub changes: Vec<ChangeEntry>,
+    /// The live objects that OLM deletes, because they leave a bundle of the manifests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deleted_by_olm: Vec<Arc<ObjectRef>>,
     /// The order in which the changes are written: steps, each after those that it waits for. Deletions come last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub graph: Vec<StepEntry>,
@@ -273,6 +276,7 @@ impl Default for Report {
             changes: Vec::new(),
             graph: Vec::new(),
             waits: Vec::new(),
+            deleted_by_olm: Vec::new(),
             extensions: Vec::new(),
             subscriptions: Vec::new(),
             checks: Vec::new(),

@@ -95,6 +95,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         skipped: action(Action::Skip),
     };
     Report {
+        deleted_by_olm: Vec::new(),
         extensions: Vec::new(),
         subscriptions: Vec::new(),
         api_version: API_VERSION.into(),
@@ -280,6 +281,7 @@ pub fn planned() -> Report {
         ..SubscriptionEntry::default()
     };
     Report {
+        deleted_by_olm: vec![object("v1", "Service", Some("operators"), "metrics").into()],
         extensions: vec![extension("one", Some(resolved)), extension("other", None)],
         subscriptions: vec![subscription("three", Some("2.0.0")), subscription("four", None)],
         ..report(Outcome::Planned, app_changes(), vec![check("CRDUpgradeSafety", CheckStatus::Passed, Vec::new())])

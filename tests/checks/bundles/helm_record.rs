@@ -145,3 +145,23 @@ fn a_custom_resource_keeps_what_only_others_have_changed() {
     let changed = bed_kind(&release.bed, "new");
     release.run("diff", &[changed], &[]).code(0).stdout_contains("edited").stdout_contains("new");
 }
+
+#[test]
+fn the_objects_that_leave_a_bundle_are_named() {
+    let object = |name: &str, annotations: &Value| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "annotations": annotations}});
+    let none = json!({});
+    let (stays, leaves, gone) = (object("stays", &none), object("leaves", &none), object("gone", &none));
+    let release = InstalledRelease::new(&[stays.clone(), leaves, gone.clone(), object("kept", &none)]);
+    let keep = json!({"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}});
+    release.edit(&object("kept", &none), "kubectl-annotate", &keep);
+    let namespace = &release.bed.names.namespace;
+    assert_eq!(control_plane().delete(&format!("/api/v1/namespaces/{namespace}/configmaps/gone")).0, 200);
+    let line = format!("OLM deletes: configmap/leaves -n {namespace}\n");
+    for command in ["check", "diff"] {
+        let output = release.run(command, std::slice::from_ref(&stays), &[]);
+        output.code(0).stdout_contains(&line).contains_nowhere("configmap/gone").contains_nowhere("configmap/kept");
+    }
+    let output = release.run("check", &[stays], &["-o", "json"]);
+    let expected = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": namespace, "name": "leaves"}]);
+    assert_eq!(output.report()["deletedByOlm"], expected);
+}

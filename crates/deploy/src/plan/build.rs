@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::unchanged::{self, ObjectComparison};
 use super::{
     Action, Change, DesiredState, Plan, PlanOptions, Prefetch, bundles, directives, doubtful, export,
-    installed_releases, kapp_labels, kinds, not_honoured, owner, rebase_rules, require_served_kinds, strategy,
+    installed_releases, kapp_labels, kinds, leaving_objects, not_honoured, owner, rebase_rules, require_served_kinds,
+    strategy,
 };
 use crate::app::members::MemberKey;
 use gantry_cluster::{self as cluster, ObjectToRead, OnRead, ReadResult, Target};
@@ -87,7 +88,13 @@ pub async fn build(
     export::prepare_creations(&mut changes);
     rebase_rules::follow(&mut changes, options.rebases, &options.policy.field_manager);
     kapp_labels::keep_kapp_labels(&mut changes, options.taken.drops_kapp_selector());
-    notices.extend(installed_releases::find_upgrades(&mut changes, &bundles, target).await);
+    let (releases, of_releases) = installed_releases::find_upgrades(&mut changes, &bundles, target).await;
+    notices.extend(of_releases);
+    let (deleted_by_olm, unknown) = match releases.is_empty() {
+        true => Default::default(),
+        false => leaving_objects::find(&releases, &changes, &unplaced, target).await,
+    };
+    notices.extend(unknown);
     if let Some(release) = options.helm_release {
         installed_releases::find_upgrades_of(release, &mut changes).map_err(Error::failed)?;
     }
@@ -109,6 +116,7 @@ pub async fn build(
         changes,
         bundles,
         live_extensions,
+        deleted_by_olm,
         notices,
         unplaced,
         schemas,

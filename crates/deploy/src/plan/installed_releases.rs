@@ -18,23 +18,30 @@ use super::{Action, Change, doubtful};
 use gantry_cluster::kube::KubeTarget;
 use gantry_cluster::{DRY_RUNS_IN_FLIGHT, HelmRelease, HelmUpgrade, OLM_NAMESPACES, Target};
 use gantry_core::problem::Problem;
-use gantry_core::resource::{HELM_KEEP, HELM_NAMESPACE, HELM_RELEASE, MANAGED_BY, Resource};
+use gantry_core::resource::{HELM_KEEP, HELM_NAMESPACE, HELM_RELEASE, MANAGED_BY, ObjectRef, Resource};
 use gantry_core::text::sanitize;
 use gantry_olm::cluster_extension::{KIND, OWNER_KIND, OWNER_NAME};
 
 /// The annotations with which OLM's Helm names the ClusterExtension of objects that outlive it.
 const OWNER_ANNOTATIONS: [&str; 2] = ["operator-sdk/primary-resource", "operator-sdk/primary-resource-type"];
 
-/// Finds out what Helm makes of each object of the bundles that it has written. Returns notices.
-pub(super) async fn find_upgrades(changes: &mut [Change], bundles: &[PlannedBundle], target: &Target) -> Vec<Problem> {
-    let mut notices = Vec::new();
-    let Some(server) = target.as_server() else { return notices };
+/// Finds out what Helm makes of each object of the bundles that it has written. Returns the releases, and notices.
+pub(super) async fn find_upgrades(
+    changes: &mut [Change],
+    bundles: &[PlannedBundle],
+    target: &Target,
+) -> (Vec<InstalledRelease>, Vec<Problem>) {
+    let (mut releases, mut notices) = (Vec::new(), Vec::new());
+    let Some(server) = target.as_server() else { return (releases, notices) };
     for (index, bundle) in bundles.iter().enumerate() {
         let mut of_bundle: Vec<&mut Change> =
             changes.iter_mut().filter(|change| change.desired.bundle == Some(index)).collect();
         let Some(name) = release_name(bundle, &of_bundle) else { continue };
         match InstalledRelease::read(&name, server).await {
-            Ok(Some(release)) => of_bundle.iter_mut().for_each(|change| release.find_upgrade(change)),
+            Ok(Some(release)) => {
+                of_bundle.iter_mut().for_each(|change| release.find_upgrade(change));
+                releases.push(release);
+            }
             // Somebody may have removed what marks the objects of Helm.
             _ if !of_bundle.iter().any(|change| is_marked(change)) => {}
             Ok(None) => {
@@ -44,7 +51,7 @@ pub(super) async fn find_upgrades(changes: &mut [Change], bundles: &[PlannedBund
             Err(problem) => notices.push(without_record(&name, &problem.message)),
         }
     }
-    notices
+    (releases, notices)
 }
 
 fn without_record(name: &str, why: &str) -> Problem {
@@ -92,7 +99,7 @@ pub(super) fn find_upgrades_of(release: &HelmRelease, changes: &mut [Change]) ->
 type Place = (String, String, Option<String>, String);
 
 /// A release that is installed.
-struct InstalledRelease {
+pub(super) struct InstalledRelease {
     name: String,
     /// Whether OLM has installed it.
     is_of_olm: bool,
@@ -125,6 +132,17 @@ impl InstalledRelease {
         }
         let (name, namespace) = (name.to_owned(), release.namespace.clone());
         Ok(InstalledRelease { name, is_of_olm, namespace, objects, owner })
+    }
+
+    /// The objects in its manifests.
+    pub(super) fn objects(&self) -> impl Iterator<Item = ObjectRef> {
+        let object = |(place, object): (&Place, &Value)| {
+            let (_, kind, namespace, name) = place.clone();
+            let api_version = object["apiVersion"].as_str()?.to_owned();
+            let namespace = namespace.or_else(|| Some(self.namespace.clone()));
+            Some(ObjectRef { api_version, kind, namespace, name })
+        };
+        self.objects.iter().filter_map(object)
     }
 
     fn find_upgrade(&self, change: &mut Change) {

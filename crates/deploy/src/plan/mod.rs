@@ -20,6 +20,7 @@ mod installed_releases;
 mod invalid;
 pub mod kapp_labels;
 pub mod kinds;
+mod leaving_objects;
 pub mod managed;
 pub mod not_honoured;
 pub mod only_defaults;
@@ -100,6 +101,8 @@ pub struct Plan {
     pub bundles: Vec<planned_bundle::PlannedBundle>,
     /// The ClusterExtensions of the target, if they were listed for the bundles.
     pub live_extensions: Option<Vec<LiveExtension>>,
+    /// The live objects that OLM deletes, because they leave a bundle.
+    pub deleted_by_olm: Vec<Arc<ObjectRef>>,
     /// Notices from building the plan.
     pub notices: Vec<Problem>,
     /// Empty unless [`PlanOptions::keep_unplaced`]. A plan with any of these cannot be written.

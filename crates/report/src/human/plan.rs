@@ -15,6 +15,8 @@ use gantry_core::ui::color::TextRole;
 const LISTED: usize = 5;
 /// The maximum number of deleted objects that are listed (unless `verbose`).
 const DELETED_LISTED: usize = 50;
+/// Before the name of an object that leaves a bundle.
+const OLM_DELETES: &str = "OLM deletes: ";
 /// The column of the values of the header.
 const INDENT: usize = 9;
 /// The column of the numbers of the summary.
@@ -143,7 +145,23 @@ pub fn summary(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io
         heading = " ".repeat(INDENT);
         pen.listed(&prefix, INDENT + COLUMN, &by_kind(&changes))?;
     }
-    Ok(())
+    deleted_by_olm(report, options, pen)
+}
+
+/// The objects that leave a bundle.
+fn deleted_by_olm(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::Result<()> {
+    let most = if options.verbose { usize::MAX } else { DELETED_LISTED };
+    for object in report.deleted_by_olm.iter().take(most) {
+        let action = pen.paint.text(TextRole::Error, OLM_DELETES);
+        let object = object.to_string();
+        pen.line(&format!("{}{action}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&object), 300)))?;
+    }
+    match report.deleted_by_olm.len().checked_sub(most) {
+        Some(more) if more > 0 => {
+            pen.line(&format!("{}{OLM_DELETES}… and {more} more (-v lists all)", " ".repeat(INDENT)))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// `24 (13 CustomResourceDefinition, 4 ClusterRole)`: every kind, the most frequent first.

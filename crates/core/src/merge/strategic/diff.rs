@@ -201,7 +201,8 @@ fn diff_items(
                     found.insert(key.to_owned(), new[key].clone());
                     patch.push(Value::Object(found));
                 }
-                (olds.next(), news.next());
+                olds.next();
+                news.next();
             }
             (old, Some((at, new))) if old.is_none_or(|(old, _)| old > at) => {
                 if wanted.adds() {
