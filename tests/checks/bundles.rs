@@ -486,3 +486,24 @@ fn a_hostile_bundle_ends_the_run_with_the_name_of_its_file() {
     // Then it is an ordinary folder, with a ClusterServiceVersion whose kind is not served.
     dir_deploy(&bed, &["-f", "example", "--preflight=CRDUpgradeSafety"]).code(1);
 }
+
+#[test]
+fn an_object_that_a_bundle_has_twice_is_checked_once_if_both_are_equal() {
+    let bed = Bed::new();
+    let twice = |other: &str| {
+        let service = service(&bed, "80");
+        bundle(
+            &bed,
+            "example",
+            &bed.crd("first: {type: string}"),
+            &[("a.yaml", service.clone()), ("b.yaml", service.replace("80", other))],
+        );
+        bed.gantry(control_plane().kubeconfig("admin"), &["check", "-f", "example"]).run()
+    };
+    twice("80")
+        .code(0)
+        .stdout_contains("1 Service)")
+        .stderr_contains("is defined more than once, with the same content");
+    // OLM creates the first one, and fails at the second.
+    twice("81").code(1).stderr_contains("is defined twice");
+}

@@ -140,7 +140,7 @@ impl LoadedManifests {
     }
 
     /// Keeps one of several equal manifests of an object, with a notice: kubectl and kapp accept such repetitions,
-    /// which are common where one file of a release contains another. Returns a problem for each object that occurs
+    /// which are common where one file of a release contains another, and so does OLM within a bundle. Returns a problem for each object that occurs
     /// more than once, at any version, with different content.
     fn unite(&mut self) -> Vec<Problem> {
         let mut first = BTreeMap::new();
@@ -156,7 +156,7 @@ impl LoadedManifests {
             };
             let object = shown_text(&manifest.object.to_string());
             let (here, there) = (Spans::parse(&manifest.origin).locate(&[]).location, known.origin.location());
-            if manifest.bundle.is_none() && manifest.is_repetition_of(known) {
+            if manifest.bundle == known.bundle && manifest.is_repetition_of(known) {
                 notice.get_or_insert((object, here, there));
                 repeated.insert(number);
             } else {
@@ -172,9 +172,11 @@ impl LoadedManifests {
             let message = format!("{subject} defined more than once, with the same content");
             self.notices.push(Problem::new(message).at(here).help(format!("{object} is also at {there}; remove one")));
             self.notices.sort();
-            // Manifests of bundles come after all others, and none of them is in the set.
+            // In the order of `all`.
             let mut number = 0..;
-            self.manifests.retain(|_| number.next().is_none_or(|number| !repeated.contains(&number)));
+            let mut is_kept = |_: &Manifest| number.next().is_none_or(|number| !repeated.contains(&number));
+            self.manifests.retain(&mut is_kept);
+            self.bundles.iter_mut().for_each(|bundle| bundle.manifests.retain(&mut is_kept));
         }
         problems
     }
