@@ -16,6 +16,7 @@ mod judges;
 
 mod crd;
 mod crd_keywords;
+mod library_types;
 mod proof;
 mod ranges;
 mod servers;

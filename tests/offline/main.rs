@@ -21,6 +21,7 @@ mod formats;
 mod fuzz_seeds;
 mod git;
 mod kube_version;
+mod library_bumps;
 mod links;
 mod log_commands;
 mod mcp;

@@ -16,9 +16,10 @@ mod command {
     use gantry_testbed::{module_requiring, releases};
 
     /// A program of `control-plane` with its arguments, and the file that has its output, from the root of the workspace.
-    const TABLES: [(&str, &[&str], &str); 2] = [
+    const TABLES: [(&str, &[&str], &str); 3] = [
         ("cel-oracle", &["-signatures"], "crates/k8s-cel/src/signatures.txt"),
         ("api-lifecycle", &[], "crates/preflight/src/api_availability/lifecycle.txt"),
+        ("library-types", &[], "crates/preflight/src/crd_upgrade_safety/library/types.txt"),
     ];
 
     pub fn run_command() -> ExitCode {

@@ -11,6 +11,7 @@ mod evidence;
 mod extension;
 mod fingerprint;
 mod keyword;
+mod library;
 pub mod redact;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
@@ -33,6 +34,7 @@ pub use evidence::{Affected, AffectedObject, Evidence, EvidenceManager, Evidence
 pub use extension::{ExtensionEntry, ResolvedBundle, SubscriptionEntry};
 pub use fingerprint::Fingerprint;
 pub use keyword::KeywordChange;
+pub use library::{LibraryChange, Surroundings};
 pub use witness::{RefusedUpdates, Witness, WitnessVerdict};
 pub use wording::ForVersions;
 
@@ -183,6 +185,14 @@ pub struct FindingBody {
     /// worse. The human output merges findings of one rule with the same causes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub caused_by: Vec<String>,
+    /// The change of a library that the finding comes from, if the node is in a type that the CRD embeds, and the change
+    /// is one that the library makes between the releases. The human output, Markdown and HTML show such findings as one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_change: Option<LibraryChange>,
+    /// What surrounds the schema node. Reports show what is the same in equal surroundings once.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub surroundings: Option<Surroundings>,
     /// The API server's error that the finding is about, if any. It is not part of any output.
     #[serde(skip)]
     #[schemars(skip)]

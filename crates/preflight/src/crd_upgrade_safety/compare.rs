@@ -405,7 +405,7 @@ fn violation(
 }
 
 /// The keywords of a node itself whose meaning differs between the sides, sorted.
-fn changes<'n, 'a>(live: &'n JsonMap<'a>, desired: &'n JsonMap<'a>) -> Vec<KeywordDifference<'n, 'a>> {
+pub(super) fn changes<'n, 'a>(live: &'n JsonMap<'a>, desired: &'n JsonMap<'a>) -> Vec<KeywordDifference<'n, 'a>> {
     let mut changes: Vec<KeywordDifference> = Vec::new();
     for (keyword, live, desired) in live.side_by_side(desired) {
         // Most keywords do not change. This is also true of their meaning, whatever it is.
@@ -437,7 +437,7 @@ fn is_same(change: &KeywordDifference) -> bool {
     schema::is_same_keyword(change.keyword, change.live, change.desired, Sense::Everything)
 }
 
-fn is_compared(keyword: &str, value: &Json) -> bool {
+pub(super) fn is_compared(keyword: &str, value: &Json) -> bool {
     !keywords::is_waived(keyword) && !keywords::is_dropped(keyword, value)
 }
 

@@ -16,6 +16,7 @@ mod indirect;
 pub use gantry_schema::json;
 mod kept_fields;
 mod keyword_change;
+mod library;
 pub(crate) mod migration;
 pub(crate) mod node;
 pub(crate) mod options;
@@ -56,7 +57,7 @@ use super::proofs::{
     ChangeProof, Proofs, Proven, Prover, StoredAt, VersionPairQuestion, VersionProof, depends_on_storage,
 };
 use super::rule::RuleDoc;
-use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, FindLookups, Violation};
+use super::{Check, CheckFuture, CheckResult, Context, CouldNotCheck, FindLookups, Violation, ViolationSubject};
 use gantry_core::crd::{CrdPair, CrdSides, CrdVersion, MalformedCrd};
 use gantry_core::finding::{Coverage, Evidence, Examined, Severity, Suppressed};
 use gantry_core::parallel::{in_parallel, on_cpu_thread};
@@ -377,18 +378,21 @@ impl CrdUpgradeSafety {
         let mut unchecked = Vec::new();
         let mut suppressed: BTreeMap<Off, usize> = BTreeMap::new();
         let mut covered = Vec::new();
+        let mut groups: BTreeMap<ViolationSubject, &str> = BTreeMap::new();
         for ((pair, compared), mut evidence) in pairs.iter().zip(compared).zip(evidence) {
             covered.extend(evidence.coverage.take());
             match compared {
                 Ok(compared) => {
                     let judged = self.judge_compared(compared, evidence);
                     let found = judged.violations.into_iter();
+                    groups.insert(pair.change.into(), pair.name.split_once('.').map_or("", |(_, group)| group));
                     violations.extend(found.map(|found| Violation { subject: pair.change.into(), ..found }));
                     judged.off.into_iter().for_each(|off| *suppressed.entry(off).or_default() += 1);
                 }
                 Err(error) => unchecked.push(could_not_compare(&pair.name, &error)),
             }
         }
+        library::reconcile_releases(&mut violations, |found| groups.get(&found.subject).copied().unwrap_or_default());
         let refused = in_parallel(written, |crd| {
             let mut judged = Judged::default();
             let ExpectedAnswer { refusals, undecided, dropped } =
@@ -473,7 +477,8 @@ impl CrdUpgradeSafety {
                 .for_each(|found| judged.add(found));
             return Ok(Compared::ByTool(judged));
         }
-        let CrdComparison { violations: found, additions } = compare::compare_crds(pair)?;
+        let CrdComparison { violations: mut found, additions } = compare::compare_crds(pair)?;
+        library::note_library_changes(pair, &mut found);
         let proofs = proofs(pair, &found, &additions, prove);
         let (proven, others) = indirect::attribute_proofs(pair, &found, &proofs);
         let others = others.into_iter().map(|(violation, proof)| (violation, Some(proof)));

@@ -4,6 +4,7 @@
 //! by their hashes, and nothing else. Without the script everything can still be read; it filters, and copies
 //! witnesses. The templates are checked at compile time, and escape all values.
 
+mod bumps;
 mod finding;
 mod fleet;
 mod header;
@@ -25,6 +26,7 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use ring::digest::{SHA256, digest};
 
+use self::bumps::FoldedBumps;
 use self::fleet::write_clusters;
 use self::header::write_header;
 use self::matrix::{hyphenate_party, write_matrix};
@@ -58,6 +60,7 @@ pub const WRITER: FormatWriter = FormatWriter {
 fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io::Result<()> {
     let objects = ObjectCauses::group_findings(report);
     let shown = ShownFindings::new(&objects);
+    let bumps = FoldedBumps::new(&objects);
     let causes: Vec<&GroupedFinding<'_>> = objects.iter().flat_map(|object| &object.causes).collect();
     let rules = Explained::new(shown.iter().map(|shown| shown.cause.finding), around.rules);
     let verdict = around.verdict(report);
@@ -71,7 +74,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
         ("unchecked", "Unchecked", Some(unchecked(report))),
         ("stopped", "Errors", Some(entries("stopped", "What stopped the run", &report.errors))),
         ("schema", "Schemas", Some(write_trees(&shown))),
-        ("findings", "Findings", Some(write_findings(&shown, causes.len(), &rules, around))),
+        ("findings", "Findings", Some(write_findings(&shown, (causes.len(), &bumps), &rules, around))),
         ("changes", "Changes", Some(changes(report))),
         ("warnings", "Warnings", Some(entries("warnings", "Warnings", &report.warnings))),
         ("notices", "Notices", Some(entries("notices", "Notices", &report.notices))),
@@ -111,7 +114,7 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
 /// The findings by object, with the filter.
 fn write_findings<'a>(
     shown: &ShownFindings<'a>,
-    all: usize,
+    (all, bumps): (usize, &FoldedBumps<'a>),
     rules: &Explained<'a>,
     around: ReportContext<'_>,
 ) -> Markup {
@@ -121,10 +124,19 @@ fn write_findings<'a>(
                 h2 id="findings" { "Findings" }
                 (filter(shown))
                 p role="status" class="faint" { span id="shown" { (text::count(all, "finding")) } " " span id="copied" {} }
+                @for sentence in bumps.sentences() { p { (sentence) } }
                 @for object in &shown.objects {
                     section id=(object.anchor()) class="object" data-object=(object.name) {
                         h3 { (object.name) " " span class="faint" { (text::count(object.findings.len(), "finding")) } }
-                        @for finding in &object.findings { (finding::write(finding, rules, around)) }
+                        @for finding in &object.findings {
+                            @if bumps.bump_of(finding).is_none() { (finding::write(finding, rules, around)) }
+                        }
+                        @for (summary, folded) in bumps.of_object(object) {
+                            details class="bump" {
+                                summary { (summary) }
+                                @for finding in folded { (finding::write(finding, rules, around)) }
+                            }
+                        }
                     }
                 }
                 @if shown.left_out > 0 { p { (text::count(shown.left_out, "more finding")) " left out here: -o json has all." } }

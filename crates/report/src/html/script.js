@@ -48,6 +48,7 @@
 
   const findings = [...document.querySelectorAll('.finding')];
   const objects = [...document.querySelectorAll('section.object')];
+  const bumps = [...document.querySelectorAll('details.bump')];
   const search = form.elements.search;
   const shown = document.getElementById('shown');
   const texts = findings.map((finding) => finding.textContent.toLowerCase());
@@ -61,7 +62,7 @@
     let count = 0;
     findings.forEach((finding, at) => {
       const {severity, rule: itsRule, breaks: itsBreaks} = finding.dataset;
-      const section = finding.parentElement;
+      const section = finding.closest('section.object');
       const fits = severities.has(severity)
         && (!rule.value || rule.value === itsRule)
         && (!object.value || object.value === section.dataset.object)
@@ -74,6 +75,12 @@
       }
     });
     objects.forEach((section) => { section.hidden = !used.has(section); });
+    // A fold hides nothing that was looked for.
+    const looks = words.length > 0 || rule.value || breaks.value;
+    bumps.forEach((bump) => {
+      bump.hidden = !bump.querySelector('.finding:not([hidden])');
+      bump.open ||= looks;
+    });
     shown.textContent = `${count} of ${findings.length} shown`;
   };
   // A number of the matrix shows the findings that it counts. Any other link shows what it leads to.
@@ -109,6 +116,10 @@
     const all = visible();
     const at = all.indexOf(document.activeElement.closest('.finding'));
     const next = all[at < 0 ? 0 : Math.min(Math.max(at + by, 0), all.length - 1)];
+    const bump = next?.closest('details.bump');
+    if (bump) {
+      bump.open = true;
+    }
     const line = next?.querySelector('summary') ?? next;
     if (line === next && line) {
       line.tabIndex = -1;

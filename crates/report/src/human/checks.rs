@@ -6,10 +6,9 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::HumanOptions;
-use super::findings::by_rule;
 use super::pen::{self, Pen};
 use crate::view::causes::{GroupedFinding, ObjectCauses};
-use crate::view::phrases;
+use crate::view::phrases::{self, by_rule};
 use crate::{Report, words};
 use gantry_core::finding::{CheckReport, CheckStatus, Coverage, Severity, Suppressed};
 use gantry_core::resource::ObjectRef;

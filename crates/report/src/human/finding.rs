@@ -11,7 +11,7 @@ use super::{Excerpts, HumanOptions};
 use crate::view::causes::GroupedFinding;
 use crate::view::excerpt::{self, Excerpt, Style};
 use crate::view::groups::Block;
-use crate::view::{flow, phrases};
+use crate::view::{flow, library, phrases};
 use gantry_core::finding::{AffectedObject, Breaks, Finding, Severity, Source, Verdict, Witness};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text;
@@ -56,6 +56,8 @@ pub fn write(
 
     write_note("in", &[phrases::place_in_object(cause)], gutter, pen)?;
     write_note("also", &list_other_places(block, shown, options), gutter, pen)?;
+    let library = finding.body.library_change.as_ref().map(library::describe);
+    write_note("library", library.as_slice(), gutter, pen)?;
     write_note("breaks", &shown.breaks(facts), gutter, pen)?;
     let exist = facts
         .iter()
@@ -259,7 +261,12 @@ fn write_note(label: &str, texts: &[String], gutter: usize, pen: &mut Pen<'_>) -
 
 /// The objects of a block: all if they are few, else the first and the number of others.
 pub fn list_objects(block: &Block<'_>) -> String {
-    let names: Vec<String> = block.places.iter().filter_map(|place| place.object()).map(phrases::object_name).collect();
+    let mut names: Vec<String> = Vec::new();
+    for name in block.places.iter().filter_map(|place| place.object()).map(phrases::object_name) {
+        if names.last() != Some(&name) {
+            names.push(name);
+        }
+    }
     if names.len() <= NAMED {
         return names.join(", ");
     }
@@ -285,7 +292,7 @@ fn list_other_places(block: &Block<'_>, shown: &AlreadyShown, options: &HumanOpt
         add(&what, Some(source));
     }
     for place in &block.places[1..] {
-        add(&place.object().map(phrases::object_name).unwrap_or_default(), place.cause().finding.source.as_ref());
+        add(&phrases::other_place(first, place), place.cause().finding.source.as_ref());
     }
     if places.len() > PLACES && !options.verbose {
         let rest = places.len() - PLACES;

@@ -12,7 +12,8 @@ use crate::Report;
 use crate::view::causes::{GroupedFinding, ObjectCauses};
 use crate::view::counts;
 use crate::view::groups::{self, Block, RuleBlocks};
-use crate::view::phrases::severity_word;
+use crate::view::library::{self, LibraryBump};
+use crate::view::phrases::{by_rule, severity_word};
 use gantry_core::finding::{Examined, FindingBody, Severity};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text;
@@ -34,8 +35,6 @@ const LONGEST_FACT: usize = 300;
 const LONGEST_FACT_OF_WARNING: usize = 150;
 /// The maximum width of the column of places.
 const WIDEST_PLACE: usize = 40;
-/// The maximum number of rules that are named when findings are only counted.
-const COUNTED_RULES: usize = 6;
 
 pub fn write(
     report: &Report,
@@ -61,10 +60,18 @@ pub fn write(
         let mut kinds = groups::kinds(objects, *severity);
         match severity {
             _ if options.verbose => findings.write_all(&kinds, pen)?,
-            Severity::Error => findings.errors(&kinds, pen)?,
+            Severity::Error => {
+                let total = count_findings(&kinds);
+                let bumps = library::take_bumps(&mut kinds);
+                findings.errors(&kinds, pen)?;
+                findings.bumps(&bumps, (*severity, total), pen)?;
+            }
             _ => {
+                let total = count_findings(&kinds);
                 let harmless = take_harmless(&mut kinds);
+                let bumps = library::take_bumps(&mut kinds);
                 findings.warnings(&kinds, pen)?;
+                findings.bumps(&bumps, (*severity, total), pen)?;
                 findings.harmless(&harmless, pen)?;
             }
         }
@@ -89,7 +96,7 @@ impl Findings<'_> {
     }
 
     fn errors(&mut self, kinds: &[RuleBlocks<'_>], pen: &mut Pen<'_>) -> io::Result<()> {
-        self.has_errors = !kinds.is_empty();
+        self.has_errors |= !kinds.is_empty();
         let rest: Vec<usize> = kinds.iter().map(|kind| kind.blocks.len() - 1).collect();
         for (kind, shown) in kinds.iter().zip(counts::shown_shares(&rest, ERROR_LINES)) {
             self.kind(kind, shown, pen)?;
@@ -113,6 +120,34 @@ impl Findings<'_> {
             let more = if shown > 0 { "more warning" } else { "warning" };
             let line = format!("{}: {}", text::count(causes.len(), more), by_rule(causes));
             pen.wrapped("", 2, &line)?;
+        }
+        Ok(())
+    }
+
+    /// What a bump of a library changes: how much it is, and the worst of it in full. Of `total` findings of the severity.
+    fn bumps(
+        &mut self,
+        bumps: &[LibraryBump<'_>],
+        (severity, total): (Severity, usize),
+        pen: &mut Pen<'_>,
+    ) -> io::Result<()> {
+        for bump in bumps {
+            self.is_whole = false;
+            self.has_errors |= severity == Severity::Error;
+            // The worst would be a warning before an error that is left out.
+            let worst = bump.worst().filter(|_| severity == Severity::Error || self.is_complete);
+            pen.blank()?;
+            let sentence = bump.sentence(severity, total);
+            let (number, _) = sentence.split_at(sentence.find(" are ").unwrap_or(0));
+            let show = if worst.is_some() { "; the worst:" } else { "" };
+            let line = format!("{sentence} (in {}: {}){show}", bump.crds(), by_rule(bump.causes()));
+            let mut lines = text::wrap(&line, pen.width.saturating_sub(2).max(40)).into_iter();
+            let first = lines.next().unwrap_or_default();
+            let role = pen::severity_role(severity);
+            let head = first.strip_prefix(number).map(|rest| format!("{}{rest}", pen.paint.text(role, number)));
+            pen.line(&head.unwrap_or_else(|| first.to_owned()))?;
+            lines.try_for_each(|line| pen.line(&format!("  {line}")))?;
+            worst.map_or(Ok(()), |worst| self.write_finding(worst, pen))?;
         }
         Ok(())
     }
@@ -201,7 +236,11 @@ impl Findings<'_> {
         if !cause.versions.is_empty() {
             words.push(cause.versions());
         }
-        words.extend(cause.finding.body.path.clone());
+        let more = match block.other_nodes() {
+            0 => String::new(),
+            nodes => format!(" and {}", text::count(nodes, "more place")),
+        };
+        words.extend(cause.finding.body.path.as_ref().map(|path| format!("{path}{more}")));
         words.retain(|word| !word.is_empty());
         let facts = first.facts.iter().map(|cause| {
             let evidence = cause.finding.body.evidence.as_ref().map(|evidence| format!("; {}", evidence.message));
@@ -214,6 +253,10 @@ impl Findings<'_> {
         let line = line.strip_prefix(": ").unwrap_or(&line).to_owned();
         (text::cut(&text::sanitize(&place.unwrap_or_default()), 200).into_owned(), text::cut(&line, 1000).into_owned())
     }
+}
+
+fn count_findings(kinds: &[RuleBlocks<'_>]) -> usize {
+    kinds.iter().map(RuleBlocks::findings).sum()
 }
 
 /// The changes of one CRD that no existing object suffers from.
@@ -261,27 +304,6 @@ fn common_folder(report: &Report) -> &str {
         Some(&common[..common.as_bytes()[..same].iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1)])
     });
     common.unwrap_or_default()
-}
-
-/// `190 NoExistingFieldRemoved, 100 NoTypeChanged`, the most frequent first.
-pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a GroupedFinding<'a>>) -> String {
-    let mut counts: Vec<(&str, usize)> = Vec::new();
-    for cause in causes {
-        match counts.iter_mut().find(|(rule, _)| *rule == cause.finding.rule) {
-            Some((_, number)) => *number += 1,
-            None => counts.push((&cause.finding.rule, 1)),
-        }
-    }
-    counts.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
-    let mut words: Vec<String> = counts
-        .iter()
-        .take(COUNTED_RULES)
-        .map(|(rule, number)| format!("{number} {}", text::cut(&text::sanitize(rule), 60)))
-        .collect();
-    if counts.len() > COUNTED_RULES {
-        words.push(format!("{} of other rules", counts[COUNTED_RULES..].iter().map(|(_, n)| n).sum::<usize>()));
-    }
-    words.join(", ")
 }
 
 #[cfg(test)]

@@ -13,8 +13,9 @@ use std::io::{self, Write};
 use self::escape::{code, code_block, html, words as bare};
 use super::view::causes::{GroupedFinding, ObjectCauses};
 use super::view::counts::{action_counts, shown_shares};
-use super::view::groups::{self, Block, RuleBlocks};
+use super::view::groups::{self, Block, CausesAtPlace, RuleBlocks};
 use super::view::harm::HarmSummary;
+use super::view::library::{LibraryBump, take_bumps};
 use super::view::overview::{OverviewRow, list_names, overview_rows};
 use super::view::phrases;
 use super::{FormatWriter, LiveGroup, Report, ReportContext, ReportList, words};
@@ -49,10 +50,17 @@ fn write(report: &Report, around: ReportContext<'_>, out: &mut dyn Write) -> io:
     page.room = (LONGEST - TAIL).saturating_sub(page.text.chars().count());
     let mut left = Vec::new();
     for severity in [Severity::Error, Severity::Warning] {
-        let kinds = groups::kinds(&causes, severity);
+        let mut kinds = groups::kinds(&causes, severity);
         let total: usize = kinds.iter().map(RuleBlocks::findings).sum();
+        let bumps = take_bumps(&mut kinds);
         // Leave out all warnings before any error.
-        let shown = if left.is_empty() { page.kinds(&kinds, severity, around) } else { 0 };
+        let shown = match total {
+            0 => 0,
+            _ if left.is_empty() && page.title(severity) => {
+                page.bumps(&bumps, severity, total) + page.kinds(&kinds, around)
+            }
+            _ => 0,
+        };
         if shown < total {
             left.push(text::count(total - shown, words::severity(severity)));
         }
@@ -166,12 +174,31 @@ impl MarkdownPage {
         fits
     }
 
-    /// The findings of one severity, folded by rule. Returns how many are shown.
-    fn kinds(&mut self, kinds: &[RuleBlocks<'_>], severity: Severity, around: ReportContext<'_>) -> usize {
-        let title = if severity == Severity::Error { "\n#### Errors\n" } else { "\n#### Warnings\n" };
-        if kinds.is_empty() || !self.add(title) {
-            return 0;
+    fn title(&mut self, severity: Severity) -> bool {
+        self.add(if severity == Severity::Error { "\n#### Errors\n" } else { "\n#### Warnings\n" })
+    }
+
+    /// What bumps of libraries change: how much it is, and the worst of each in full. Returns how many findings that is.
+    fn bumps(&mut self, bumps: &[LibraryBump<'_>], severity: Severity, total: usize) -> usize {
+        let mut shown = 0;
+        for bump in bumps {
+            let summary = html(&bump.sentence(severity, total));
+            let rules = code(&phrases::by_rule(bump.causes()));
+            let worst = bump.worst().map(render_finding).unwrap_or_default();
+            let text = format!(
+                "\n<details><summary>{summary}</summary>\n\n{rules} in {}; `-v`, `-o json` and `-o html` have each, this is the \
+                 worst:\n\n{worst}{END}",
+                code(&bump.crds())
+            );
+            if self.add(&text) {
+                shown += bump.findings();
+            }
         }
+        shown
+    }
+
+    /// The findings of one severity, folded by rule. Returns how many are shown.
+    fn kinds(&mut self, kinds: &[RuleBlocks<'_>], around: ReportContext<'_>) -> usize {
         // Each rule gets its first finding before any gets all.
         let length = |text: &str| text.chars().count();
         let mut spare = self.room;
@@ -264,7 +291,7 @@ fn render_finding(block: &Block<'_>) -> String {
     };
     let at = finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source)))).unwrap_or_default();
     note("in", vec![format!("{}{at}", code(&words::line(&phrases::place_in_object(cause), 500)))]);
-    let others: Vec<String> = block.places[1..].iter().map(|place| place_text(place.cause())).collect();
+    let others: Vec<String> = block.places[1..].iter().map(|place| place_text(block.first(), place)).collect();
     let more = others.len().saturating_sub(PLACES);
     let mut also: Vec<String> = others.into_iter().take(PLACES).collect();
     also.extend((more > 0).then(|| format!("{more} more")));
@@ -297,9 +324,10 @@ fn render_finding(block: &Block<'_>) -> String {
 fn line(block: &Block<'_>) -> String {
     let cause = block.first().cause();
     let facts: Vec<String> = block.first().facts.iter().map(|fact| fact.fact().into_owned()).collect();
-    let others = match block.places.len() - 1 {
-        0 => String::new(),
-        others => format!(" (also in {})", text::count(others, "other object")),
+    let others = match (block.places.len() - 1, block.other_nodes()) {
+        (0, _) => String::new(),
+        (others, 0) => format!(" (also in {})", text::count(others, "other object")),
+        (others, _) => format!(" (also at {})", text::count(others, "other place")),
     };
     let place = cause.finding.source.as_ref().map(|source| format!(" at {}", code(&words::place(source))));
     format!(
@@ -310,8 +338,7 @@ fn line(block: &Block<'_>) -> String {
     )
 }
 
-fn place_text(cause: &GroupedFinding<'_>) -> String {
-    let object = cause.finding.object.as_ref().map(phrases::object_name).unwrap_or_default();
-    let at = cause.finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
-    format!("{}{}", code(&words::line(&object, 300)), at.unwrap_or_default())
+fn place_text(first: &CausesAtPlace<'_>, place: &CausesAtPlace<'_>) -> String {
+    let at = place.cause().finding.source.as_ref().map(|source| format!(" ({})", code(&words::place(source))));
+    format!("{}{}", code(&words::line(&phrases::other_place(first, place), 500)), at.unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::causes::{GroupedFinding, ObjectCauses};
-use gantry_core::finding::{Severity, Verdict};
+use gantry_core::finding::{FindingBody, Severity, Surroundings, Verdict};
 use gantry_core::resource::ObjectRef;
 
 /// All findings of one rule with one severity.
@@ -41,6 +41,15 @@ impl<'a> Block<'a> {
         self.places.iter().map(|place| place.facts.len()).sum()
     }
 
+    /// The number of other nodes at which the same changes.
+    pub fn other_nodes(&self) -> usize {
+        let mut paths: Vec<Option<&str>> =
+            self.places.iter().map(|place| place.cause().finding.body.path.as_deref()).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths.len() - 1
+    }
+
     pub fn causes(&self) -> impl Iterator<Item = &'a GroupedFinding<'a>> {
         self.places.iter().flat_map(|place| place.facts.iter().copied())
     }
@@ -62,10 +71,11 @@ pub fn kinds<'a>(objects: &'a [ObjectCauses<'a>], severity: Severity) -> Vec<Rul
     let mut blocks: Vec<Block<'a>> = Vec::new();
     let mut same = BTreeMap::new();
     for place in objects.iter().flat_map(|object| places(object, severity)) {
-        let known = match Same::new(&place) {
-            Some(key) => *same.entry(key).or_insert(blocks.len()),
-            None => blocks.len(),
-        };
+        let keys = Same::all(&place);
+        let known = keys.iter().find_map(|key| same.get(key).copied()).unwrap_or(blocks.len());
+        for key in keys {
+            same.entry(key).or_insert(known);
+        }
         match blocks.get_mut(known) {
             Some(block) => block.places.push(place),
             None => blocks.push(Block { places: vec![place] }),
@@ -105,7 +115,7 @@ fn places<'a>(object: &'a ObjectCauses<'a>, severity: Severity) -> Vec<CausesAtP
     places
 }
 
-/// The key by which findings of two objects are reported once.
+/// The key by which findings of two objects, or at two places, are reported once.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Same<'a>(Vec<Fact<'a>>);
 
@@ -113,35 +123,61 @@ struct Same<'a>(Vec<Fact<'a>>);
 struct Fact<'a> {
     check: &'a str,
     rule: &'a str,
-    path: Option<&'a str>,
+    place: SamePlace<'a>,
     versions: &'a [&'a str],
-    message: &'a str,
-    help: &'a str,
     verdict: Option<Verdict>,
+    /// Those of the library that makes the change.
+    releases: Option<(&'a [String], &'a [String])>,
     not_written: bool,
     waived: Option<&'a str>,
 }
 
+/// Where findings are the same.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum SamePlace<'a> {
+    /// At the node of this path.
+    Path { path: Option<&'a str>, message: &'a str, help: &'a str },
+    /// Wherever the same object of a schema is.
+    Anywhere { surroundings: &'a Surroundings, fact: &'a str },
+}
+
 impl<'a> Same<'a> {
-    /// `None` if it concerns only this object: it has affected objects of its own, or no object.
-    fn new(place: &CausesAtPlace<'a>) -> Option<Self> {
-        let facts = place.facts.iter().map(|cause| {
-            let finding = cause.finding;
-            let is_shared =
-                finding.object.is_some() && finding.body.affected.is_none() && finding.body.evidence.is_none();
-            is_shared.then_some(Fact {
-                check: cause.check,
-                rule: &finding.rule,
-                path: finding.body.path.as_deref(),
-                versions: &cause.versions,
-                message: &finding.body.message,
-                help: &finding.body.help,
-                verdict: finding.body.verdict,
-                not_written: finding.not_written,
-                waived: finding.waived.as_ref().map(|waived| waived.reason.as_str()),
-            })
-        });
-        facts.collect::<Option<Vec<_>>>().map(Same)
+    /// The keys of a place. None if it concerns only this object: it has affected objects of its own, or no object.
+    fn all(place: &CausesAtPlace<'a>) -> Vec<Self> {
+        let keys = |is_at: fn(&'a GroupedFinding<'a>) -> Option<SamePlace<'a>>| {
+            let facts = place.facts.iter().map(|cause| Fact::new(cause, is_at(cause)?));
+            facts.collect::<Option<Vec<_>>>().map(Same)
+        };
+        [keys(SamePlace::at_path), keys(SamePlace::anywhere)].into_iter().flatten().collect()
+    }
+}
+
+impl<'a> SamePlace<'a> {
+    fn at_path(cause: &GroupedFinding<'a>) -> Option<Self> {
+        let FindingBody { path, message, help, .. } = &cause.finding.body;
+        Some(SamePlace::Path { path: path.as_deref(), message, help })
+    }
+
+    fn anywhere(cause: &GroupedFinding<'a>) -> Option<Self> {
+        let FindingBody { surroundings, fact, .. } = &cause.finding.body;
+        Some(SamePlace::Anywhere { surroundings: surroundings.as_ref()?, fact: fact.as_deref()? })
+    }
+}
+
+impl<'a> Fact<'a> {
+    fn new(cause: &'a GroupedFinding<'a>, place: SamePlace<'a>) -> Option<Self> {
+        let finding = cause.finding;
+        let is_shared = finding.object.is_some() && finding.body.affected.is_none() && finding.body.evidence.is_none();
+        is_shared.then_some(Fact {
+            check: cause.check,
+            rule: &finding.rule,
+            place,
+            versions: &cause.versions,
+            verdict: finding.body.verdict,
+            releases: finding.body.library_change.as_ref().map(|change| (&*change.from, &*change.to)),
+            not_written: finding.not_written,
+            waived: finding.waived.as_ref().map(|waived| waived.reason.as_str()),
+        })
     }
 }
 

@@ -7,6 +7,7 @@
 //! flow      objects in one line
 //! excerpt   the line that a finding points to, and positions in long lines
 //! harm      the objects that suffer
+//! library   what a bump of a library changes as one
 //! presets   the verdict of each preset
 //! counts    how many, and how many of them are shown
 //! overview  many clusters side by side
@@ -19,6 +20,7 @@ pub mod excerpt;
 pub mod flow;
 pub mod groups;
 pub mod harm;
+pub mod library;
 mod line_index;
 pub mod overview;
 pub mod phrases;

@@ -3,12 +3,15 @@
 use super::Excerpts;
 use super::causes::GroupedFinding;
 use super::excerpt;
+use super::groups::CausesAtPlace;
 use gantry_core::finding::{Breaks, Finding, RefusedUpdates, Severity, Source, Verdict, Witness, WitnessVerdict};
 use gantry_core::resource::ObjectRef;
 use gantry_core::text;
 
 /// The maximum length of a message; longer ones are cut, and `-o json` has all of them.
 const LONGEST_MESSAGE: usize = 500;
+/// The maximum number of rules that are named when findings are only counted.
+const COUNTED_RULES: usize = 6;
 
 /// `error`, `warning`, …
 pub fn severity_word(severity: Severity) -> &'static str {
@@ -19,6 +22,35 @@ pub fn severity_word(severity: Severity) -> &'static str {
         Severity::Waived => "waived",
         Severity::Known => "known",
     }
+}
+
+/// `190 NoExistingFieldRemoved, 100 NoTypeChanged`, the most frequent first.
+pub fn by_rule<'a>(causes: impl IntoIterator<Item = &'a GroupedFinding<'a>>) -> String {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for cause in causes {
+        match counts.iter_mut().find(|(rule, _)| *rule == cause.finding.rule) {
+            Some((_, number)) => *number += 1,
+            None => counts.push((&cause.finding.rule, 1)),
+        }
+    }
+    counts.sort_by_key(|(_, number)| std::cmp::Reverse(*number));
+    let mut words: Vec<String> = counts
+        .iter()
+        .take(COUNTED_RULES)
+        .map(|(rule, number)| format!("{number} {}", text::cut(&text::sanitize(rule), 60)))
+        .collect();
+    if counts.len() > COUNTED_RULES {
+        words.push(format!("{} of other rules", counts[COUNTED_RULES..].iter().map(|(_, n)| n).sum::<usize>()));
+    }
+    words.join(", ")
+}
+
+/// Another place of a block: the object, if it is another one, and the node, if it is.
+pub fn other_place(first: &CausesAtPlace<'_>, other: &CausesAtPlace<'_>) -> String {
+    let object = other.object().filter(|object| first.object() != Some(object)).map(object_name);
+    let path = |place: &CausesAtPlace<'_>| place.cause().finding.body.path.clone();
+    let path = path(other).filter(|own| Some(own) != path(first).as_ref());
+    object.into_iter().chain(path).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the lines of the manifest must not be shown: a Secret's values never reach any output.
