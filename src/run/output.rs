@@ -14,7 +14,7 @@ use gantry_cluster::ConnectionOverrides;
 use gantry_core::ci_log::{Guarded, OutputSyntax};
 use gantry_core::finding::{CheckReport, Severity};
 use gantry_core::manifest::{ManifestSource, is_manifest_file};
-use gantry_core::options::{ColorChoice, OutputSpec, ReportFormat, TargetSpec};
+use gantry_core::options::{ColorChoice, KappLines, OutputSpec, ReportFormat, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::ui;
 use gantry_deploy::config::Settings;
@@ -38,7 +38,8 @@ pub struct Output {
     /// Problems were written to stderr already and are not repeated there.
     reported: bool,
     is_configured: bool,
-    /// The lines of kapp or OLM are printed on a terminal, too.
+    /// Whether the lines of kapp or OLM are printed, and if so, whether on a terminal, too.
+    kapp_lines: KappLines,
     is_quoted: bool,
     /// With many clusters: the notices of one cluster, kept for the whole run, which prints them.
     kept: Option<Vec<Problem>>,
@@ -55,6 +56,7 @@ impl Output {
             sources: Sources::default(),
             reported: false,
             is_configured: false,
+            kapp_lines: KappLines::default(),
             is_quoted: false,
             kept: None,
             marks_human: false,
@@ -70,6 +72,7 @@ impl Output {
             sources: Sources::default(),
             reported: false,
             is_configured: true,
+            kapp_lines: KappLines::default(),
             is_quoted: false,
             kept: Some(Vec::new()),
             marks_human: false,
@@ -93,9 +96,9 @@ impl Output {
         }
     }
 
-    /// Prints the lines of kapp or OLM on a terminal, too. Otherwise they are printed only for scripts.
-    pub fn quote_tools(&mut self) {
-        self.is_quoted = true;
+    /// Whether the lines of kapp or OLM are printed; with `always`, on a terminal, too, and otherwise only for scripts.
+    pub fn quote_tools(&mut self, lines: KappLines, always: bool) {
+        (self.kapp_lines, self.is_quoted) = (lines, always);
     }
 
     /// Whether the configuration is known, and with it the files that no report may overwrite.
@@ -345,7 +348,8 @@ impl Output {
 
     /// The lines that scripts look for.
     fn quote(&self, host: &mut Host, lines: Vec<String>) {
-        if self.is_quoted || !host.stderr_is_terminal {
+        let is_wanted = self.kapp_lines == KappLines::Auto && !self.is_quiet();
+        if is_wanted && (self.is_quoted || !host.stderr_is_terminal) {
             for line in lines {
                 let _ = writeln!(host.stderr, "{}", gantry_core::text::sanitize(&line));
             }

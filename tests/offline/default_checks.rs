@@ -111,3 +111,25 @@ fn a_notice_names_the_setting_that_disables_the_check_of_a_changed_crd() {
     assert_eq!(ended.code, Some(3), "{}", ended.stderr);
     assert!(!ended.stderr.contains("does not run"), "{}", ended.stderr);
 }
+
+#[test]
+fn the_lines_of_kapp_can_be_switched_off_and_are_not_printed_in_quiet() {
+    let folder = upgrade();
+    let is_quoted = |arguments: &[&str]| {
+        let ended = check(&folder, arguments);
+        assert_eq!(ended.code, Some(3), "{arguments:?}: {}", ended.stderr);
+        // The verdict is the last line, whatever is printed beside it.
+        assert!(ended.stdout.trim_end().ends_with(". Nothing was written."), "{arguments:?}: {}", ended.stdout);
+        ended.stderr.contains("validating upgrade for CRD")
+    };
+    assert!(is_quoted(&[]) && is_quoted(&["--kapp-lines", "auto"]) && is_quoted(&["--preset", "kapp"]));
+    for arguments in [&["--kapp-lines=never"][..], &["--preset", "kapp", "--kapp-lines", "never"], &["-q"]] {
+        assert!(!is_quoted(arguments), "{arguments:?}");
+    }
+    write(folder.path(), "gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\nkappLines: never\n");
+    assert!(!is_quoted(&[]));
+    assert!(is_quoted(&["--kapp-lines=auto"]), "a flag wins");
+    let wrong = check(&folder, &["--kapp-lines=always"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("auto, never"), "{}", wrong.stderr);
+}

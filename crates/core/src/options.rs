@@ -104,6 +104,16 @@ pub enum FailOn {
     Warning,
 }
 
+/// Whether the lines of kapp and OLM about a blocked CRD are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum KappLines {
+    /// For scripts: if stderr is not a terminal, and with the preset of such a tool, but not with `-q`.
+    #[default]
+    Auto,
+    /// Not at all.
+    Never,
+}
+
 /// The output formats of commands without a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the documentation of a value is shown by `--help`, and its name says all")]

@@ -264,8 +264,6 @@ fn configure(
     if enabled.iter().any(|enabled| enabled.check.reads_catalogs()) {
         content::check(&settings.catalogs, &host.working_directory)?;
     }
-    if enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()) {
-        output.quote_tools();
-    }
+    output.quote_tools(settings.kapp_lines, enabled.iter().any(|enabled| enabled.check.reproduces_a_tool()));
     Ok((settings, enabled, input))
 }

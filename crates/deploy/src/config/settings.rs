@@ -17,7 +17,7 @@ use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
 use gantry_cluster::{BearerToken, ConnectionOverrides};
 use gantry_core::options::{
-    AdmissionMode, ColorChoice, FailOn, InvalidOption, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
+    AdmissionMode, ColorChoice, FailOn, InvalidOption, KappLines, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
 };
 use gantry_core::problem::Problem;
 use gantry_core::render::{ChartOptions, Render, Renderers};
@@ -85,6 +85,8 @@ pub struct Settings {
     pub output_is_of_project: bool,
     /// When to write styles.
     pub color: ColorChoice,
+    /// Whether the lines of kapp and OLM are printed.
+    pub kapp_lines: KappLines,
     pub(super) switches: Vec<Switch>,
     pub(super) tree: LocatedValue,
 }
@@ -219,6 +221,7 @@ impl Settings {
                 .collect::<Result<_, _>>()?,
             output_is_of_project: tree.at(table::OUTPUT.path).is_some_and(|found| found.layer == Layer::Project),
             color: values.required(&table::COLOR, keys::word)?,
+            kapp_lines: values.required(&table::KAPP_LINES, keys::word)?,
             switches,
             tree,
         })

@@ -13,7 +13,7 @@ use super::ConfigKey;
 use crate::app;
 use crate::config::{duration, located, raw};
 use gantry_core::options::{
-    AdmissionMode, ColorChoice, FailOn, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec,
+    AdmissionMode, ColorChoice, FailOn, KappLines, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec,
     UnjudgedChange, WaitPolicy, names_of,
 };
 use gantry_core::problem::not_one_of;
@@ -71,6 +71,8 @@ pub enum SettingKind {
     Preset,
     /// Which findings block.
     FailOn,
+    /// Whether the lines of kapp and OLM are printed.
+    KappLines,
     /// What the admission webhook does with errors.
     AdmissionMode,
     /// What the admission webhook does with a change that it could not judge.
@@ -168,6 +170,7 @@ impl SettingKind {
             SettingKind::Prune => words::<Prune>(),
             SettingKind::Preset => words::<PresetFlag>(),
             SettingKind::FailOn => words::<FailOn>(),
+            SettingKind::KappLines => words::<KappLines>(),
             SettingKind::AdmissionMode => words::<AdmissionMode>(),
             SettingKind::UnjudgedChange => words::<UnjudgedChange>(),
             SettingKind::Releases => json!({
@@ -210,6 +213,7 @@ impl SettingKind {
             SettingKind::App => Ok(app::check_name(text)?),
             SettingKind::Preset => word::<PresetFlag>(text).map(drop),
             SettingKind::FailOn => word::<FailOn>(text).map(drop),
+            SettingKind::KappLines => word::<KappLines>(text).map(drop),
             SettingKind::AdmissionMode => word::<AdmissionMode>(text).map(drop),
             SettingKind::UnjudgedChange => word::<UnjudgedChange>(text).map(drop),
             SettingKind::Prune => word::<Prune>(text).map(drop),

@@ -4,8 +4,8 @@ use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
     AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FailOn, FieldManager, File, Groups,
-    Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Secret, Target, Text,
-    Toggle, UnjudgedChange, User, Wait, Waivers,
+    KappLines, Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Secret, Target,
+    Text, Toggle, UnjudgedChange, User, Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -158,6 +158,9 @@ config_keys! {
     REDACT = key("redact", Bool, Files).default("false").makes_flag("--redact", "", "Show paths and types instead of the values of objects, in every output");
     /// The formats of the report, each as FORMAT or FORMAT=FILE.
     OUTPUT = key("output", Outputs, Files).default("human").flag("--output");
+    /// Whether the lines of kapp and OLM about a blocked CRD are printed on stderr, for scripts: auto prints them if
+    /// stderr is not a terminal, and with their presets; with --quiet there are none.
+    KAPP_LINES = key("kappLines", KappLines, Files).default("auto").makes_flag("--kapp-lines", "auto|never", "Print the lines of kapp and OLM about a blocked CRD on stderr: auto, for scripts, or never [default: auto]");
     /// When the terminal output is coloured.
     COLOR = key("color", Color, Files).default("auto").flag("--color");
 }

@@ -51,6 +51,7 @@ fn shown_settings_can_be_loaded_with_the_same_meaning() {
     redact: false                    # default
     output:
       - human                        # default
+    kappLines: auto                  # default
     color: auto                      # default
     "#);
     let mut again = Bed::new().raw_file("shown.yaml", &shown);
