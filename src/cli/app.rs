@@ -48,6 +48,7 @@ impl ClusterArgs {
                 render: None,
                 target: TargetArgs { target: Vec::new(), kubeconfig, namespace },
                 catalogs: Vec::new(),
+                olm: None,
             },
             many: ManyArgs::default(),
             identity,

@@ -54,6 +54,11 @@ pub struct InputArgs {
     /// repeated, in addition to those of the configuration
     #[arg(long = "catalog", value_name = "NAME=PATH|URL")]
     pub catalogs: Vec<String>,
+
+    /// The release of OLM v1 that installs ClusterExtensions, such as v1.10; 4.18 for OpenShift 4.18 [default: that of
+    /// the cluster, else the newest]
+    #[arg(long, value_name = "RELEASE")]
+    pub olm: Option<String>,
 }
 
 impl InputArgs {

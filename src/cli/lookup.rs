@@ -26,8 +26,9 @@ pub struct CatalogArgs {
     #[arg(long, conflicts_with_all = ["from", "item"])]
     pub supported: bool,
 
-    /// The release of OLM v1 that --supported is about, such as v1.10; 4.16 for OpenShift 4.16 [default: the newest]
-    #[arg(long, value_name = "VERSION", requires = "supported")]
+    /// The release of OLM v1 that --supported and --version are about, such as v1.10; 4.18 for OpenShift 4.18 [default:
+    /// the newest]
+    #[arg(long, value_name = "RELEASE")]
     pub olm: Option<String>,
 
     /// The packages with bundles that provide this API, which is a group and a kind, or only a group

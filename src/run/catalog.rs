@@ -66,14 +66,18 @@ impl From<String> for CatalogPrintout {
 }
 
 async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrintout> {
-    let olm = check(args)?;
+    check(args)?;
     let overrides = overrides_of_kubeconfig(&args.kubeconfig, &args.config)
         .with_catalogs(&args.catalogs)
+        .with(&key::OLM, &args.olm)
         .with(&key::TARGET, &args.target);
     let loader = Loader { overrides: impersonating(overrides, &args.identity), ..loader(&args.config, host) };
     let loaded = loader.load([], &registry::known())?;
     host.print_notices(&loaded.notices);
     let settings = loaded.settings;
+    let olm = settings.olm.map_or(OlmRelease::NEWEST, |named| named.olm);
+    let note = settings.olm.filter(|_| args.olm.is_some()).and_then(|named| named.note());
+    host.print_notices(&note.map(Problem::new).into_iter().collect::<Vec<_>>());
     content::check(&settings.catalogs, &host.working_directory)?;
     // A user who names catalogs may not have a cluster.
     let asks_cluster = settings.catalogs.is_empty() || args.names_cluster();
@@ -92,6 +96,7 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
         csv: match (args.supported, &args.package, &args.item) {
             (true, None, _) => Csvs::All,
             (true, Some(_), _) => Csvs::Kept,
+            _ if args.version.is_some() => Csvs::Kept,
             (_, Some(_), Some(_)) if !is_blobs && args.from.is_none() => Csvs::Kept,
             _ => Csvs::None,
         },
@@ -99,7 +104,7 @@ async fn run_catalog(args: &CatalogArgs, host: &mut Host) -> Result<CatalogPrint
     };
     let printed = is_blobs.then(|| (args.package.clone(), args.item.clone()));
     let catalogs = read(&settings, &live, keep, printed, host).await?;
-    let found = CatalogQuery { args, catalogs: &catalogs };
+    let found = CatalogQuery { args, olm, catalogs: &catalogs };
     let answer = match &args.package {
         // None of the catalogs could be read.
         _ if catalogs.is_empty() && !live.unread.is_empty() => Ok(CatalogPrintout::default()),
@@ -123,8 +128,11 @@ enum CatalogToRead<'a> {
 }
 
 /// Usage errors that clap cannot detect.
-fn check(args: &CatalogArgs) -> Result<OlmRelease> {
+fn check(args: &CatalogArgs) -> Result<()> {
     let wrong = |message: &str| Err(Error::usage(Problem::new(message)));
+    if args.olm.is_some() && !args.supported && args.version.is_none() {
+        return wrong("--olm is for --supported and --version");
+    }
     if matches!(args.output, Some(CatalogFormat::Mermaid | CatalogFormat::Dot)) {
         if args.provides.is_some() || args.requires.is_some() || args.version.is_some() || args.bundle {
             return wrong(
@@ -140,13 +148,7 @@ fn check(args: &CatalogArgs) -> Result<OlmRelease> {
             );
         }
     }
-    match &args.olm {
-        None => Ok(OlmRelease::NEWEST),
-        Some(name) => OlmRelease::parse(name).ok_or_else(|| {
-            let problem = Problem::new(format!("--olm: {name:?} is not a release of OLM v1"));
-            Error::usage(problem.help("upstream's releases are v1.0, v1.1 and so on; 4.16 is that of OpenShift 4.16"))
-        }),
-    }
+    Ok(())
 }
 
 /// Gets each blob.
@@ -268,6 +270,8 @@ fn is_meant(bundle: &PackageBundle, item: &str) -> bool {
 /// What was read, and the arguments.
 struct CatalogQuery<'a> {
     args: &'a CatalogArgs,
+    /// The release of OLM v1 that is judged for.
+    olm: OlmRelease,
     catalogs: &'a [(String, Catalog)],
 }
 
@@ -292,7 +296,7 @@ impl<'a> CatalogQuery<'a> {
     }
 
     fn supported(&self, package: Option<&str>) -> String {
-        let olm = self.args.olm.as_deref().and_then(OlmRelease::parse).unwrap_or_default();
+        let olm = self.olm;
         let mut bundles = Vec::new();
         for (catalog, found) in self.catalogs {
             for of in found.packages.values().filter(|of| package.is_none_or(|package| of.name == package)) {
@@ -341,7 +345,7 @@ impl<'a> CatalogQuery<'a> {
             return Ok(self.supported(Some(name)).into());
         }
         if let Some(range) = &self.args.version {
-            return ask::installed_by_range(self.args, range, &found).map(CatalogPrintout::from);
+            return ask::installed_by_range(self.args, range, self.olm, &found).map(CatalogPrintout::from);
         }
         if let Some(from) = &self.args.from {
             return self.print_ways(&found, from);

@@ -178,7 +178,8 @@ async fn print(
     let checks: Vec<Box<dyn Check>> = checks.collect();
     let mut lookups = lookups(&checks, plan).await;
     let mut unknown = Vec::new();
-    let olm = OlmState::new(plan, target, &settings.catalogs, false);
+    let release = settings.olm.or_else(|| checks.iter().find_map(|check| check.olm_release()));
+    let olm = OlmState::new(plan, target, &settings.catalogs, false, release);
     for check in &checks {
         match check.live_lookups(plan, &olm).await {
             Ok(found) => lookups.extend(found),

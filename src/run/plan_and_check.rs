@@ -129,6 +129,7 @@ pub async fn plan_and_check(
         to_migrate: &migrating.before,
         migrated: &migrating.done,
         catalogs,
+        olm_release: settings.olm,
         custom_checks: &settings.custom_checks,
         known,
         stage: &stage,

@@ -248,6 +248,7 @@ pub fn overrides(input: &InputArgs) -> Overrides {
         .with_checks(&input.preflight)
         .with_catalogs(&input.catalogs)
         .with(&key::PRESET, &input.preset)
+        .with(&key::OLM, &input.olm)
         .with(&key::RENDER, &input.render)
 }
 

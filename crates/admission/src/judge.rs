@@ -157,6 +157,7 @@ impl CrdJudge {
             to_migrate: &BTreeSet::new(),
             migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
+            olm_release: None,
             custom_checks: &[],
             known: Some(&proofs),
             stage: &stage,

@@ -30,7 +30,7 @@ pub use constraint::Constraint;
 pub use error::OlmError;
 pub use files::{FileReadError, list_catalog_files};
 pub use index::{Catalog, Csvs, KeptCatalogParts};
-pub use olm_release::OlmRelease;
+pub use olm_release::{NamedRelease, OlmRelease};
 pub use package::{Channel, ChannelEntry, Deprecation, PACKAGE, Package, PackageBundle, REQUIRED};
 pub use property::Property;
 pub use skip_range::SkipRange;

@@ -429,6 +429,19 @@ impl Target {
         }
     }
 
+    /// Whether a ServiceAccount, by namespace and name, is allowed to do this. A target without users allows everything.
+    pub async fn account_access_review(
+        &self,
+        account: (&str, &str),
+        namespace: Option<&str>,
+        atom: &Atom,
+    ) -> std::result::Result<bool, Problem> {
+        match self.as_server() {
+            Some(server) => server.account_access_review(account, namespace, atom).await,
+            None => Ok(true),
+        }
+    }
+
     /// The user name that the target knows the user by; `None` if the target has no users.
     pub async fn user(&self) -> Option<std::result::Result<String, Problem>> {
         Some(self.as_server()?.user().await)

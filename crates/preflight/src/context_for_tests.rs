@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::objects::{ObjectSurvey, Wants};
 use super::olm::OlmState;
 use super::proofs::{Proofs, Prover};
-use super::{Context, Notices};
+use super::{Context, Notices, OlmReleaseOfRun};
 use gantry_cluster::Target;
 use gantry_core::date::Date;
 use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
@@ -19,6 +19,7 @@ pub struct ContextForTests<'a> {
     proofs: Arc<Proofs>,
     objects: Arc<ObjectSurvey>,
     olm: OlmState<'a>,
+    olm_release: OlmReleaseOfRun<'a>,
     stage: ProgressStage,
     notices: Notices,
 }
@@ -30,7 +31,8 @@ impl<'a> ContextForTests<'a> {
             target,
             proofs: Arc::new(Proofs::new(prover, 1)),
             objects: Arc::new(ObjectSurvey::new([])),
-            olm: OlmState::new(plan, target, &[], false),
+            olm: OlmState::new(plan, target, &[], false, None),
+            olm_release: OlmReleaseOfRun::new(target, None),
             stage: ProgressDisplay::Hidden.stage("checking", None),
             notices: Notices::default(),
         }
@@ -53,6 +55,7 @@ impl<'a> ContextForTests<'a> {
             objects: Arc::clone(&self.objects),
             catalogs: Catalogs::none(),
             olm: &self.olm,
+            olm_release: &self.olm_release,
             today: Date::from(std::time::SystemTime::UNIX_EPOCH),
             by_default: false,
             stage: &self.stage,

@@ -26,6 +26,9 @@ pub struct CheckEntry {
     pub refusals: &'static [&'static str],
     /// Runs whenever the deploy may delete something, even if nothing names it.
     pub guards_deletions: bool,
+    /// Runs whenever a bundle of OLM is among the manifests, unless the configuration switches it off. What it cannot
+    /// check is then a notice.
+    pub guards_bundles: bool,
     /// The rule that reports fields owned by another field manager, if the check has one. The plan does not repeat what
     /// it reports.
     pub field_conflicts: Option<&'static str>,
@@ -60,6 +63,7 @@ impl CheckEntry {
             supersedes: &[],
             refusals: &[],
             guards_deletions: false,
+            guards_bundles: false,
             field_conflicts: None,
             documented: |_, _| Vec::new(),
         }

@@ -22,6 +22,7 @@ pub mod olm;
 #[cfg(not(feature = "olm"))]
 #[path = "without_olm.rs"]
 pub mod olm;
+mod olm_release;
 mod pair;
 pub mod parts_hash;
 pub mod permission_validation;
@@ -40,7 +41,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::join_all;
 
+pub use self::olm_release::OlmReleaseOfRun;
 pub use self::violation::{Violation, ViolationSubject};
+use gantry_catalog::NamedRelease;
 use gantry_cluster::Target;
 use gantry_cluster::service::ServiceUrl;
 use gantry_core::date::Date;
@@ -79,6 +82,8 @@ pub struct Context<'a> {
     pub catalogs: Catalogs<'a>,
     /// OLM's objects and the catalogs, read once for all checks of one run.
     pub olm: &'a olm::OlmState<'a>,
+    /// The release of OLM v1 that the checks judge for.
+    pub olm_release: &'a olm_release::OlmReleaseOfRun<'a>,
     /// The current date in UTC, for expiry dates.
     pub today: Date,
     /// Whether the check runs only because nothing else is configured. What the user may not read for it is then a
@@ -296,6 +301,11 @@ pub trait Check: Send + Sync {
     /// What the check reports of what the server will refuse, so that it is not reported twice.
     fn reported_refusals(&self) -> ReportedRefusals {
         ReportedRefusals::default()
+    }
+
+    /// The release of OLM v1 that the configuration of the check names.
+    fn olm_release(&self) -> Option<NamedRelease> {
+        None
     }
 
     /// Whether the check reads the catalogs of the configuration.

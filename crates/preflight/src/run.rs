@@ -13,7 +13,8 @@ use super::proofs::{ProofCache, Proofs, Proven};
 use super::registry::{self, CHECKS};
 use super::superseded::{self, LeftOut};
 use super::waive::{self, Waivers};
-use super::{Check, CheckResult, Context, CouldNotCheck, Notices, Violation, ViolationSubject};
+use super::{Check, CheckResult, Context, CouldNotCheck, Notices, OlmReleaseOfRun, Violation, ViolationSubject};
+use gantry_catalog::NamedRelease;
 use gantry_cluster::Target;
 use gantry_core::finding::{
     Baseline, BaselineEntry, CheckReport, CheckStatus, ExtensionEntry, Finding, Fingerprint, Mode, Severity, Source,
@@ -25,6 +26,7 @@ use gantry_core::text;
 use gantry_core::ui::progress::ProgressStage;
 use gantry_deploy::config::CustomCheck;
 use gantry_deploy::plan::{Plan, upgraded_crds};
+use gantry_olm::cluster_extension;
 use gantry_olm::content::Catalogs;
 
 /// A check that takes part in this run.
@@ -56,6 +58,8 @@ pub struct RunOptions<'a> {
     pub migrated: &'a BTreeSet<String>,
     /// The catalogs of the configuration.
     pub catalogs: Catalogs<'a>,
+    /// The release of OLM v1 that the settings name, for all checks.
+    pub olm_release: Option<NamedRelease>,
     /// All checks that the configuration defines, whether they run or not, because their names are also names of rules.
     pub custom_checks: &'a [CustomCheck],
     /// Results shared with other clusters.
@@ -90,6 +94,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
         to_migrate,
         migrated,
         catalogs,
+        olm_release,
         custom_checks,
         known,
         stage,
@@ -100,7 +105,9 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     let objects = Arc::new(ObjectSurvey::new(checks.iter().map(|enabled| enabled.check.object_data())));
     let lookups = || checks.iter().map(|enabled| enabled.check.lookups(plan, &proofs)).collect();
     let looks_at_all = checks.iter().any(|enabled| enabled.check.needs_all_packages());
-    let olm = &OlmState::new(plan, target, catalogs.sources, looks_at_all);
+    let configured = olm_release.or_else(|| checks.iter().find_map(|enabled| enabled.check.olm_release()));
+    let olm = &OlmState::new(plan, target, catalogs.sources, looks_at_all, configured);
+    let olm_release = &OlmReleaseOfRun::new(target, configured.map(|named| named.olm));
     let live_lookups = || checks.iter().map(|enabled| enabled.check.live_lookups(plan, olm)).collect();
     let deletion_lookups = || checks.iter().flat_map(|enabled| enabled.check.deletion_lookups(plan)).collect();
     let unread = unread_objects(plan);
@@ -117,6 +124,7 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
             objects,
             catalogs,
             olm,
+            olm_release,
             today: waivers.today,
             by_default: enabled.by_default,
             stage,
@@ -144,7 +152,11 @@ pub async fn run(checks: &[Enabled], plan: &Plan, target: &Target, options: RunO
     if redact {
         reports.iter_mut().flat_map(|report| &mut report.findings).for_each(Finding::redact);
     }
-    let notices_of_olm = olm.notices();
+    let mut notices_of_olm = olm.notices();
+    let is_about_olm =
+        !plan.bundles.is_empty() || plan.changes.iter().any(|change| cluster_extension::is_one(&change.desired.object));
+    let note = configured.filter(|_| is_about_olm).and_then(|named| named.note());
+    notices_of_olm.extend(note.map(Problem::new));
     let (extensions, subscriptions) = (Vec::new(), Vec::new());
     let mut ran = Ran { reports, problems, notices: notices_of_olm, extensions, subscriptions, baseline };
     for noticed in notices.iter().map(Notices::take) {
@@ -432,6 +444,7 @@ mod tests {
             to_migrate: &BTreeSet::new(),
             migrated: &BTreeSet::new(),
             catalogs: Catalogs::none(),
+            olm_release: None,
             custom_checks: &[],
             known: None,
             stage: &stage,

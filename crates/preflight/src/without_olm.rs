@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use gantry_catalog::NamedRelease;
 use gantry_cluster::Target;
 use gantry_core::problem::Problem;
 use gantry_deploy::plan::Plan;
@@ -17,7 +18,13 @@ pub struct WithoutOlm<'a>(PhantomData<&'a Plan>);
 
 impl<'a> WithoutOlm<'a> {
     /// Reads nothing.
-    pub fn new(_plan: &'a Plan, _target: &'a Target, _configured: &'a [CatalogSource], _looks_at_all: bool) -> Self {
+    pub fn new(
+        _plan: &'a Plan,
+        _target: &'a Target,
+        _configured: &'a [CatalogSource],
+        _looks_at_all: bool,
+        _release: Option<NamedRelease>,
+    ) -> Self {
         WithoutOlm(PhantomData)
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gantry_catalog::bundle::{OlmRelease, Profile, UncheckedBundlePart};
+use gantry_catalog::csv::Csv;
 use gantry_catalog::dependency::{Api, BundleRequirement, provided};
 use gantry_catalog::resolve::{
     ExtensionRequest, InstalledBundle, NoCandidateReason, ResolvedCatalogBundle, ServedCatalog, resolve,
@@ -159,8 +161,13 @@ fn names_package(requirement: &BundleRequirement, package: &str) -> bool {
     }
 }
 
-/// Answers `--version`: what OLM v1 installs for a range of versions, and what it updates to with `--from`.
-pub fn installed_by_range(args: &CatalogArgs, range: &str, found: &[(&str, &Package)]) -> Result<String> {
+/// Answers `--version`: what this OLM installs for a range of versions, and what it updates to with `--from`.
+pub fn installed_by_range(
+    args: &CatalogArgs,
+    range: &str,
+    olm: OlmRelease,
+    found: &[(&str, &Package)],
+) -> Result<String> {
     let name = found.first().map_or("", |(_, package)| package.name.as_str());
     let channels: Vec<String> = args.item.iter().cloned().collect();
     for channel in &channels {
@@ -187,10 +194,25 @@ pub fn installed_by_range(args: &CatalogArgs, range: &str, found: &[(&str, &Pack
         })
     })?;
     let ResolvedCatalogBundle { catalog, package, bundle, .. } = &resolved;
+    let nothing = Csv::default();
+    let support = bundle.csv.as_ref().unwrap_or(&nothing).support(&Profile { olm, ..Profile::default() });
+    if let Some(refused) = support.unsupported.first() {
+        let message = format!(
+            "{} {} resolves to bundle {} (catalog {}), which {olm} does not install: {}",
+            sanitize(name),
+            sanitize(range),
+            sanitize(&bundle.name),
+            sanitize(catalog),
+            sanitize(&refused.text)
+        );
+        return Err(Error::failed(Problem::new(message).help(untried(&sanitize(name)))));
+    }
+    let unknown: Vec<String> = support.unchecked.iter().map(UncheckedBundlePart::to_string).collect();
     let channels: Vec<&str> = package.channels_of(&bundle.name).map(|channel| channel.name.as_str()).collect();
     if args.output == Some(CatalogFormat::Json) {
         let json = json!({"package": name, "range": range, "from": args.from, "catalog": catalog, "bundle": bundle.name,
-            "version": bundle.version, "channels": channels, "image": bundle.image});
+            "version": bundle.version, "channels": channels, "image": bundle.image, "olm": olm.to_string(),
+            "unknown": unknown});
         return Ok(format!("{json}\n"));
     }
     let from = args.from.as_ref().map(|from| format!(" over {}", sanitize(from))).unwrap_or_default();
@@ -199,9 +221,11 @@ pub fn installed_by_range(args: &CatalogArgs, range: &str, found: &[(&str, &Pack
         ("catalog", catalog),
         ("channels", &channels.join(", ")),
         ("image", &bundle.image),
-    ]
-    .map(|(key, value)| [format!("  {key}"), value.to_owned()]);
-    let head = format!("{} {}{from}: OLM v1 installs {}\n", sanitize(name), sanitize(range), sanitize(&bundle.version));
+        ("unknown", &unknown.join(", ")),
+    ];
+    let shown = rows.into_iter().filter(|(key, value)| *key != "unknown" || !value.is_empty());
+    let rows: Vec<[String; 2]> = shown.map(|(key, value)| [format!("  {key}"), value.to_owned()]).collect();
+    let head = format!("{} {}{from}: {olm} installs {}\n", sanitize(name), sanitize(range), sanitize(&bundle.version));
     Ok(format!("{head}{}", table(&rows)))
 }
 
@@ -215,6 +239,10 @@ fn installed_bundle(found: &[(&str, &Package)], from: &str) -> InstalledBundle {
     }
 }
 
+fn untried(package: &str) -> String {
+    format!("OLM v1 tries no other version; gantry catalog {package} --supported lists those that it installs")
+}
+
 fn range_help(reason: &NoCandidateReason<'_>, package: &str, from: Option<&str>) -> Option<String> {
     let package = sanitize(package);
     Some(match reason {
@@ -226,9 +254,7 @@ fn range_help(reason: &NoCandidateReason<'_>, package: &str, from: Option<&str>)
             format!("to see what is reachable: gantry catalog {package} --from {}", sanitize(from.unwrap_or("VERSION")))
         }
         NoCandidateReason::Ambiguous(_) => "name one of the catalogs with --catalog alone".to_owned(),
-        NoCandidateReason::Unsupported(_) => {
-            format!("OLM v1 tries no other version; gantry catalog {package} --supported lists those that it installs")
-        }
+        NoCandidateReason::Unsupported(_) => untried(&package),
         _ => return None,
     })
 }

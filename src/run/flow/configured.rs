@@ -92,6 +92,15 @@ impl ConfiguredRun<'_> {
                 enabled.push(Enabled { name: entry.name.to_owned(), mode: Mode::Error, by_default: false, check });
             }
         }
+        // A bundle that OLM does not install must not pass.
+        let has_bundles = !loaded.bundles.is_empty() && !matches!(self.goal, Goal::Diff(..));
+        for entry in CHECKS.iter().filter(|entry| entry.guards_bundles && has_bundles) {
+            let is_new = enabled.iter().all(|enabled| enabled.name != entry.name);
+            if is_new && settings.may_add_check(entry.name) {
+                let check = (entry.build)(&CheckConfig::default());
+                enabled.push(Enabled { name: entry.name.to_owned(), mode: Mode::Error, by_default: true, check });
+            }
+        }
         if let (Some(app), true, false) = (&settings.app, loaded.manifests.is_empty(), deletes) {
             // All members would count as removed from the manifests.
             let problem = Problem::new(format!("there are only bundles to deploy as the app {app}"));

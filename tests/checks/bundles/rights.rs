@@ -194,3 +194,52 @@ fn the_clusterextension_names_the_account_and_the_namespace_of_printed_rights() 
     assert!(rules.as_array().unwrap().contains(&finalizers), "{rules}");
     output.contains_nowhere("[clusterextensions]");
 }
+
+#[test]
+fn the_account_of_a_clusterextension_needs_rights_up_to_v1_10_whoever_deploys() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    let ns = bed.names.namespace.clone();
+    let account = format!(
+        "apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: installer, namespace: {ns}}}\n---\n{}",
+        bed.namespace()
+    );
+    cp.apply_yaml(&bed.namespace());
+    cp.apply_yaml(&account);
+    bundle(&bed, "example", &bed.crd("first: {type: string}"), &[("service.yaml", service(&bed, "80"))]);
+    let extension = format!(
+        "apiVersion: olm.operatorframework.io/v1\nkind: ClusterExtension\nmetadata: {{name: ex}}\nspec:\n{}",
+        V1.replace("ex-ns", &ns)
+    );
+    bed.write("extension.yaml", &format!("{}---\n{extension}", extensions_crd("v1")));
+    let check = |user: &str, more: &[&str]| {
+        let check = ["check", "--preflight=PermissionValidation", "-f", "example", "-f", "extension.yaml"];
+        bed.gantry(cp.kubeconfig(user), &[&check, more].concat()).run()
+    };
+    let lacks =
+        format!("system:serviceaccount:{ns}:installer, with which OLM v1.10 installs ClusterExtension ex, is not");
+    for olm in ["v1.10", "1.10.0"] {
+        let output = check("admin", &["--olm", olm]);
+        output.code(3).stdout_contains(&lacks).stdout_contains("grant this to system:serviceaccount:");
+        output.stdout_contains("service/metrics");
+    }
+    bed.write("gantry.yaml", "apiVersion: gantry.dev/v1alpha1\nkind: Config\nolm: v1.10\n");
+    check("admin", &[]).code(3).stdout_contains(&lacks);
+    check("admin", &["--olm", "v1.11"]).code(0).stdout_contains("PermissionValidation  passed");
+    // This server has no Deployment of operator-controller.
+    let output = check("admin", &["--olm", "auto"]);
+    output.code(0).stdout_contains("PermissionValidation  warned: 1 warning");
+    output.stdout_contains("with which OLM v1.10 and earlier install ClusterExtension ex");
+
+    let user = cp.user(&json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]},
+        {"apiGroups": ["apiextensions.k8s.io", "olm.operatorframework.io"], "resources": ["*"], "verbs": ["*"]}]));
+    let output = check(&user, &[]);
+    output.code(0).stderr_contains(&format!("not checked: whether system:serviceaccount:{ns}:installer may install"));
+
+    // The deploy itself may grant the rights.
+    let printed = bed.gantry(cp.kubeconfig("admin"), &["permissions", "-f", "example", "-f", "extension.yaml"]).run();
+    bed.write("rights.yaml", &printed.code(0).stdout);
+    check("admin", &["-f", "rights.yaml"]).code(0).stdout_contains("PermissionValidation  passed");
+    cp.apply_yaml(&printed.stdout);
+    eventually("the rights are in force", || (check("admin", &[]).code == Some(0)).then_some(()));
+    check("admin", &[]).code(0).stdout_contains("PermissionValidation  passed");
+}

@@ -136,6 +136,16 @@ impl KubeTarget {
         reviews::allowed(&self.transport, namespace, atom).await
     }
 
+    /// Whether a ServiceAccount, by namespace and name, is allowed to do this.
+    pub async fn account_access_review(
+        &self,
+        account: (&str, &str),
+        namespace: Option<&str>,
+        atom: &Atom,
+    ) -> std::result::Result<bool, Problem> {
+        reviews::account_allowed(&self.transport, account, namespace, atom).await
+    }
+
     /// The user name that the server knows the user by.
     pub async fn user(&self) -> std::result::Result<String, Problem> {
         reviews::user(&self.transport).await

@@ -17,6 +17,8 @@ use gantry_core::resource::Resource;
 /// A rules review covers one namespace plus what applies in all of them. No namespace can have this name, so only the
 /// latter remains: the server looks up RoleBindings in this namespace and finds none.
 const NO_NAMESPACE: &str = "no.namespace";
+/// The group of the reviews.
+const GROUP: &str = "authorization.k8s.io";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -48,8 +50,7 @@ struct UserInfo {
 /// The rules that apply to the user in a namespace; `None`: in all namespaces and for cluster-scoped resources.
 pub async fn rules(transport: &Transport, namespace: Option<&str>) -> Result<RulesReview, Problem> {
     let spec = json!({"namespace": namespace.unwrap_or(NO_NAMESPACE)});
-    let status: RulesStatus =
-        ask(transport, "authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews", spec).await?;
+    let status: RulesStatus = ask(transport, GROUP, "SelfSubjectRulesReview", "selfsubjectrulesreviews", spec).await?;
     let RulesStatus { mut resource_rules, non_resource_rules, incomplete } = status;
     resource_rules.extend(non_resource_rules);
     Ok(RulesReview { rules: resource_rules, incomplete })
@@ -57,7 +58,28 @@ pub async fn rules(transport: &Transport, namespace: Option<&str>) -> Result<Rul
 
 /// Whether the user is allowed to do this in a namespace; `None`: in all namespaces, or on a cluster-scoped resource.
 pub async fn allowed(transport: &Transport, namespace: Option<&str>, atom: &Atom) -> Result<bool, Problem> {
-    let spec = match atom {
+    let (kind, plural) = ("SelfSubjectAccessReview", "selfsubjectaccessreviews");
+    let status: AccessStatus = ask(transport, GROUP, kind, plural, access_spec(namespace, atom)).await?;
+    Ok(status.allowed)
+}
+
+/// The same for a ServiceAccount, by namespace and name. The user needs the right to create SubjectAccessReviews.
+pub async fn account_allowed(
+    transport: &Transport,
+    (of, name): (&str, &str),
+    namespace: Option<&str>,
+    atom: &Atom,
+) -> Result<bool, Problem> {
+    let mut spec = access_spec(namespace, atom);
+    spec["user"] = format!("system:serviceaccount:{of}:{name}").into();
+    let all = format!("system:serviceaccounts:{of}");
+    spec["groups"] = json!(["system:serviceaccounts", all, "system:authenticated"]);
+    let status: AccessStatus = ask(transport, GROUP, "SubjectAccessReview", "subjectaccessreviews", spec).await?;
+    Ok(status.allowed)
+}
+
+fn access_spec(namespace: Option<&str>, atom: &Atom) -> Value {
+    match atom {
         Atom::Resource { group, resource, name, verb } => {
             let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
             json!({"resourceAttributes": {
@@ -66,10 +88,7 @@ pub async fn allowed(transport: &Transport, namespace: Option<&str>, atom: &Atom
             }})
         }
         Atom::Url { url, verb } => json!({"nonResourceAttributes": {"path": url, "verb": verb}}),
-    };
-    let status: AccessStatus =
-        ask(transport, "authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews", spec).await?;
-    Ok(status.allowed)
+    }
 }
 
 /// The user name that the server knows the user by.

@@ -248,6 +248,7 @@ mod tests {
             .with(&table::CHART_RELEASE, &Some("shop".to_owned()))
             .with(&table::CHART_VERSION, &Some("1.0.0".to_owned()))
             .with(&table::PRESET, &Some(PresetFlag::OlmV1))
+            .with(&table::OLM, &Some("v1.10".to_owned()))
             .with(&table::TARGET, &Some(TargetSpec::Dir("live".into())))
             .with(&table::KUBECONFIG, &Some(PathBuf::from("k")))
             .with(&table::CONTEXT, &Some("c".to_owned()))

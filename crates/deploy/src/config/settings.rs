@@ -15,6 +15,7 @@ use super::merge::Merged;
 use super::origin::{Layer, SettingOrigin};
 use super::selected::{SelectedCheck, Switch};
 use super::waivers::Waiver;
+use gantry_catalog::NamedRelease;
 use gantry_cluster::{BearerToken, ConnectionOverrides};
 use gantry_core::options::{
     AdmissionMode, ColorChoice, FailOn, InvalidOption, KappLines, OutputSpec, Prune, PruneMax, TargetSpec, WaitPolicy,
@@ -43,6 +44,8 @@ pub struct Settings {
     pub target: TargetSpec,
     /// The releases of Kubernetes that a target without a server stands for; empty for the target's own.
     pub kube_versions: BTreeSet<KubernetesRelease>,
+    /// The release of OLM v1; `None` for that of the cluster.
+    pub olm: Option<NamedRelease>,
     /// `None` for the client's own default.
     pub kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig; `None` for its current one.
@@ -111,6 +114,12 @@ pub struct Timeouts {
 }
 
 impl Settings {
+    /// Whether a check may run that nothing names: no file switches it off, and no flag or variable names exactly the
+    /// checks that run.
+    pub fn may_add_check(&self, name: &str) -> bool {
+        self.switches.iter().all(|switch| switch.name != name && switch.layer < Layer::Environment)
+    }
+
     /// Converts the raw configuration to validated settings. Each document was validated before, so an error here is a
     /// bug in a default or in the merge.
     pub(super) fn new(
@@ -153,6 +162,7 @@ impl Settings {
                 }
                 None => BTreeSet::new(),
             },
+            olm: values.parsed(&table::OLM, NamedRelease::parse)?.flatten(),
             kubeconfig: values.text(&table::KUBECONFIG).map(PathBuf::from),
             context: values.text(&table::CONTEXT),
             connection: ConnectionOverrides {

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use gantry_catalog::resolve::{InstalledBundle, ServedCatalog};
-use gantry_catalog::{Csvs, KeptCatalogParts, Package};
+use gantry_catalog::{Csvs, KeptCatalogParts, NamedRelease, Package};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -88,10 +88,13 @@ pub struct OlmState<'a> {
     configured: &'a [CatalogSource],
     /// Whether a check needs all packages, not only the requested ones.
     looks_at_all: bool,
+    /// The configured release of OLM v1.
+    release: Option<NamedRelease>,
     of_plan: OnceLock<OfPlan>,
     known: OnceCell<Result<AllKnown, Problem>>,
     live: OnceCell<Result<Vec<LiveExtension>, Problem>>,
     contents: OnceCell<Contents>,
+    installers: OnceCell<Result<Vec<RequestedExtension>, Problem>>,
 }
 
 impl<'a> OlmState<'a> {
@@ -101,14 +104,20 @@ impl<'a> OlmState<'a> {
         target: &'a Target,
         configured: &'a [CatalogSource],
         looks_at_all: bool,
+        release: Option<NamedRelease>,
     ) -> OlmState<'a> {
-        let (of_plan, known, live, contents) = Default::default();
-        OlmState { plan, target, configured, looks_at_all, of_plan, known, live, contents }
+        let (of_plan, known, live, contents, installers) = Default::default();
+        OlmState { plan, target, configured, looks_at_all, release, of_plan, known, live, contents, installers }
     }
 
     /// The target of the run.
     pub(crate) fn target(&self) -> &Target {
         self.target
+    }
+
+    /// Whether the configuration names the release of OLM v1.
+    pub(crate) fn knows_release(&self) -> bool {
+        self.release.is_some()
     }
 
     /// Whether the target is a server, which has catalogd.
@@ -144,6 +153,33 @@ impl<'a> OlmState<'a> {
         self.live.get_or_init(list).await.as_deref().map_err(Clone::clone)
     }
 
+    /// The live ClusterExtensions that install bundles of the plan. Their change is one of the bundle.
+    ///
+    /// # Errors
+    /// The ClusterExtensions cannot be listed.
+    pub(crate) async fn installers(&self) -> Result<&[RequestedExtension], Problem> {
+        let find = async || {
+            let mut found = Vec::new();
+            for (index, bundle) in self.plan.bundles.iter().enumerate() {
+                let Some(installer) = bundle.installer.as_ref().filter(|installer| installer.at.is_none()) else {
+                    continue;
+                };
+                let Some(change) = self.plan.changes.iter().position(|change| change.desired.bundle == Some(index))
+                else {
+                    continue;
+                };
+                let live = self.live().await?;
+                let name = &installer.extension.name;
+                if let Some(live) = live.iter().find(|live| live.extension.name == *name) {
+                    let (extension, installed) = (live.extension.clone(), live.installed.clone());
+                    found.push(RequestedExtension { change, extension, installed });
+                }
+            }
+            Ok(found)
+        };
+        self.installers.get_or_init(find).await.as_deref().map_err(Clone::clone)
+    }
+
     /// Every catalog, by name.
     ///
     /// # Errors
@@ -165,7 +201,9 @@ impl<'a> OlmState<'a> {
     /// The ClusterCatalogs cannot be listed.
     pub(crate) async fn contents(&self, context: &Context<'_>) -> Result<&Contents, CouldNotCheck> {
         let known = self.known().await?;
-        let asked = &self.of_plan().asked;
+        // Without them, the content is that of the plan alone; who needs them reports the error.
+        let installers = self.installers().await.unwrap_or_default();
+        let asked: Vec<&RequestedExtension> = self.of_plan().asked.iter().chain(installers).collect();
         let mut packages: BTreeSet<String> = asked.iter().map(|asked| asked.extension.wanted.package.clone()).collect();
         let subscriptions = self.plan.changes.iter().filter(|change| subscription::is_one(&change.desired.object));
         packages.extend(

@@ -43,6 +43,9 @@ pub struct ReviewedRights {
     granted: BTreeSet<ScopedRight>,
     /// Whether the user may do everything. The lists do not show the rights of the group `system:masters`.
     everything: bool,
+    /// The ServiceAccount whose rights these are, by namespace and name, if it is not the user. Only access reviews tell
+    /// what it may do.
+    account: Option<(String, String)>,
 }
 
 impl ReviewedRights {
@@ -69,6 +72,36 @@ impl ReviewedRights {
         Ok(held)
     }
 
+    /// The rights of a ServiceAccount, as far as they are wanted. It also has these rules, which the deploy grants to it.
+    pub async fn review_account(
+        target: &Target,
+        account: (&str, &str),
+        wanted: &[ScopedRight],
+        granted: Vec<(Option<String>, PolicyRule)>,
+    ) -> Result<ReviewedRights, Problem> {
+        let owned = (account.0.to_owned(), account.1.to_owned());
+        let mut held = ReviewedRights { account: Some(owned), ..ReviewedRights::default() };
+        let mut of_namespaces: BTreeMap<Option<String>, Vec<PolicyRule>> = BTreeMap::from([(None, Vec::new())]);
+        for (namespace, rule) in granted {
+            of_namespaces.entry(namespace).or_default().push(rule);
+        }
+        let everywhere = of_namespaces[&None].clone();
+        for (namespace, mut rules) in of_namespaces {
+            rules.extend(namespace.iter().flat_map(|_| everywhere.clone()));
+            held.reviews.insert(namespace, RulesReview { rules, incomplete: true }.into());
+        }
+        let [all, _] = Atom::everything();
+        let everything = target.account_access_review(account, None, &all).await;
+        held.ask(target, wanted, everything).await?;
+        Ok(held)
+    }
+
+    /// Asks for further rights.
+    pub async fn ask_also(&mut self, target: &Target, wanted: &[ScopedRight]) -> Result<(), Problem> {
+        let everything = Ok(self.everything);
+        self.ask(target, wanted, everything).await
+    }
+
     /// Sends access reviews for rights that no list shows, and whose list may be incomplete, unless the user may do
     /// everything. The widest review comes first, as one for all namespaces and names may answer for many rights.
     async fn ask(
@@ -92,8 +125,14 @@ impl ReviewedRights {
             let questions: BTreeSet<ScopedRight> =
                 open.map(widen).filter(|question| !asked.contains(question)).collect();
             asked.extend(questions.iter().cloned());
+            let account = self.account.as_ref();
             let answers = stream::iter(questions).map(|question| async move {
-                let allowed = target.access_review(question.0.as_deref(), &question.1).await?;
+                let allowed = match account {
+                    None => target.access_review(question.0.as_deref(), &question.1).await?,
+                    Some((of, name)) => {
+                        target.account_access_review((of, name), question.0.as_deref(), &question.1).await?
+                    }
+                };
                 Ok(allowed.then_some(question))
             });
             let answers: Vec<Option<ScopedRight>> = answers.buffer_unordered(DRY_RUNS_IN_FLIGHT).try_collect().await?;
@@ -117,7 +156,11 @@ impl ReviewedRights {
     /// The rights among these that no RBAC rule grants to the user. For granting rights, the server counts only RBAC
     /// rules, and the list always contains all of these: it may only lack what other authorizers allow.
     pub fn missing_rights(&self, namespace: Option<&str>, wanted: &BTreeSet<Atom>) -> BTreeSet<Atom> {
-        wanted.iter().filter(|atom| !self.covers(namespace, atom)).cloned().collect()
+        let holds = |atom: &&Atom| match self.account {
+            None => self.covers(namespace, atom),
+            Some(_) => self.has(namespace, atom),
+        };
+        wanted.iter().filter(|atom| !holds(atom)).cloned().collect()
     }
 
     /// Whether the list of rules is complete.

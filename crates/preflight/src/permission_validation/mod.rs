@@ -8,6 +8,7 @@
 //!
 //! `gantry permissions` prints the same needs as the minimal RBAC rules for the whole deploy.
 
+mod account;
 mod grant;
 mod held;
 mod installer;
@@ -90,6 +91,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     let lookups = context.look_ahead().await?;
     let mut needs = needs_of(plan, target, &lookups, RightsOccasion::Now).await.map_err(not_reviewed)?;
     let installs = installs(plan, target).await;
+    let of_accounts = account::check(&context, &needs, &installs).await.map_err(not_reviewed)?;
     needs.retain(|need| !is_left_to_olm(plan, need, &installs) && !is_extension_of_installer(plan, need, &installs));
     // The list of what OLM needs contains the requests of the plan, and more.
     let is_listed = |need: &Need| {
@@ -113,6 +115,7 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
     violations.extend(missing::waiting(plan, &waiting, &held));
     violations.extend(missing::logs(plan, &logs, &held));
     violations.extend(missing::violations_of_lookups(plan, &others, &held));
+    violations.extend(of_accounts);
     Ok(CheckResult::checked(violations, Vec::new()))
 }
 

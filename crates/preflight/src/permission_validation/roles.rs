@@ -175,6 +175,26 @@ impl RoleRef {
     }
 }
 
+/// The roles that bindings of the deploy grant to a ServiceAccount, by namespace and name, each with the namespace in
+/// which it then holds: `None` for all.
+pub fn granted_to(plan: &Plan, (of, name): (&str, &str)) -> Vec<(Option<String>, RoleRef)> {
+    let groups = ["system:authenticated", "system:serviceaccounts", &format!("system:serviceaccounts:{of}")];
+    let is_it = |subject: &Value| match subject["kind"].as_str() {
+        Some("ServiceAccount") => subject["namespace"] == of && subject["name"] == name,
+        Some("User") => subject["name"] == format!("system:serviceaccount:{of}:{name}").as_str(),
+        Some("Group") => groups.iter().any(|group| subject["name"] == *group),
+        _ => false,
+    };
+    let bindings = plan.changes.iter().filter(|change| {
+        let kind = change.desired.object.kind.as_str();
+        change.resource.group == rbac::GROUP && matches!(kind, "RoleBinding" | "ClusterRoleBinding")
+    });
+    let ours = bindings.filter(|change| {
+        change.desired.raw.value()["subjects"].as_array().is_some_and(|subjects| subjects.iter().any(is_it))
+    });
+    ours.filter_map(|change| Some((change.desired.object.namespace.clone(), RoleRef::of_binding(change)?))).collect()
+}
+
 /// The rights that a role grants when a binding to it is written: `None` if there is no such role then; the error if
 /// the user may not read it.
 pub type Granted = Result<Option<BTreeSet<Atom>>, Problem>;

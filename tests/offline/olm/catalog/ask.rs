@@ -94,11 +94,12 @@ fn the_bundles_that_require_a_package_are_listed() {
 #[test]
 fn a_range_says_what_it_installs() {
     insta::assert_snapshot!(ask(&["db", "--version", "~1"]).code(0).stdout, @"
-    db ~1: OLM v1 installs 1.1.0
+    db ~1: OLM v1.11 installs 1.1.0
       bundle    db.v1.1.0
       catalog   c
       channels  a
       image     example.com/db@sha256:11
+      unknown   whether it has webhooks, whether its deployments are valid, whether its objects are supported
     ");
     let version = |args: &[&str]| ask(args).code(0).lines()[0]["version"].clone();
     assert_eq!(version(&["db", "--version", ">=1", "-o", "json"]), "2.0.0");
@@ -124,6 +125,39 @@ fn a_range_says_what_it_installs() {
         let output = ask(args).code(1);
         assert!(output.stderr.contains(message), "{args:?}: {}", output.stderr);
     }
+}
+
+#[test]
+fn a_range_installs_nothing_if_olm_refuses_the_bundle() {
+    let bundle = |name: &str, version: &str, mode: &str, object: &str| {
+        format!(
+            "---\nschema: olm.bundle\npackage: w\nname: {name}\nproperties:\n- {{type: olm.package, value: {{packageName: w, \
+             version: {version}}}}}\n- {{type: olm.csv.metadata, value: {{installModes: [{{type: {mode}, supported: \
+             true}}]}}}}\n{object}"
+        )
+    };
+    let webhook = format!("- {{type: olm.bundle.object, value: {{data: {WITH_WEBHOOK}}}}}\n");
+    let catalog = [
+        "schema: olm.package\nname: w\n---\nschema: olm.channel\npackage: w\nname: a\nentries:\n- {name: w1}\n- {name: w2, \
+         replaces: w1}\n"
+            .to_owned(),
+        bundle("w1", "1.0.0", "AllNamespaces", &webhook),
+        bundle("w2", "2.0.0", "MultiNamespace", ""),
+    ]
+    .concat();
+    let folder = folder(&[("c.yaml", &catalog)]);
+    let ask = |args: &[&str]| in_folder(folder.path(), &[&["w", "--catalog", "c=c.yaml"], args].concat());
+    let refused = ask(&["--version", ">=1"]);
+    let refused = &refused.code(1).stderr;
+    assert!(refused.contains("w >=1 resolves to bundle w2 (catalog c), which OLM v1.11 does not install"), "{refused}");
+    assert!(refused.contains("AllNamespaces"), "{refused}");
+    ask(&["--version", "1.0.0"]).code(0);
+    let refused = ask(&["--version", "1.0.0", "--olm", "v1.5"]);
+    let refused = &refused.code(1).stderr;
+    assert!(refused.contains("which OLM v1.5 does not install") && refused.contains("webhook"), "{refused}");
+    let of_openshift = ask(&["--version", "1.0.0", "--olm", "4.21"]);
+    assert!(of_openshift.code(0).stderr.contains("notice: OpenShift 4.21 is judged as OLM v1.6"));
+    assert!(ask(&["--olm", "v1.5"]).code(2).stderr.contains("--olm is for --supported and --version"));
 }
 
 #[test]

@@ -130,6 +130,51 @@ fn a_bundle_directory_must_be_the_version_that_is_installed() {
 }
 
 #[test]
+fn a_bundle_that_olm_does_not_install_does_not_pass_a_default_check() {
+    let csv = |version: &str| {
+        format!(
+            "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {{name: p.v{version}}}\nspec: \
+             {{version: {version}, installModes: [{{type: AllNamespaces, supported: true}}]}}\n"
+        )
+    };
+    let pinned = || extension(json!({"packageName": "p", "version": "1.1.0"}));
+    let check = |stage: &Stage, more: &[&str]| stage.gantry(&[&["check"], more].concat());
+    let is_refused = |ran: Ran, text: &str| {
+        let ran = ran.code(3);
+        assert!(ran.stdout.contains("BundleNotResolved") && ran.stdout.contains(text), "{}", ran.stdout);
+    };
+    // Without a catalog, the range of the ClusterExtension is known.
+    let stage = Stage::new().desired(pinned()).bundle(&csv("1.0.0"));
+    is_refused(check(&stage, &[]), "is not a version that ClusterExtension e installs, whose version is \"1.1.0\"");
+    assert!(!check(&stage, &["--preflight=CRDUpgradeSafety"]).code(0).stdout.contains("BundleNotResolved"));
+    stage.write(
+        "gantry.yaml",
+        "apiVersion: gantry.dev/v1alpha1\nkind: Config\npreflightRules:\n- {name: ExtensionResolution, enabled: false}\n",
+    );
+    assert!(!check(&stage, &[]).code(0).stdout.contains("ExtensionResolution"));
+    let same = check(&Stage::new().desired(pinned()).bundle(&csv("1.1.0")), &[]).code(0);
+    assert!(
+        same.stderr.contains("ExtensionResolution did not check everything: there is no catalog"),
+        "{}",
+        same.stderr
+    );
+    // A live ClusterExtension is resolved, too.
+    let live = |catalog: Value, directory: &str| {
+        let stage = Stage::new().catalog("c", &chained(&["1.0.0", "1.1.0"])).bundle(&csv(directory));
+        stage.write("live/extension.yaml", &extension(catalog).to_string());
+        stage
+    };
+    is_refused(check(&live(json!({"packageName": "p"}), "1.0.0"), &[]), "resolves to, which is 1.1.0 (catalog c)");
+    is_refused(check(&live(json!({"packageName": "p", "version": "2"}), "1.0.0"), &[]), "resolves to no bundle");
+    for catalog in [json!({"packageName": "p"}), json!({"packageName": "p", "version": "1.1.0"})] {
+        check(&live(catalog, "1.1.0"), &[]).code(0);
+    }
+    // OLM installs no bundle without a ClusterServiceVersion.
+    let ran = check(&Stage::new().bundle("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"), &[]).code(3);
+    assert!(ran.stdout.contains("UnsupportedBundle"), "{}", ran.stdout);
+}
+
+#[test]
 fn the_plan_says_that_the_content_of_an_image_was_not_checked() {
     let blob = |version: &str| {
         json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "image": format!("x/p:{version}"),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::ConfigKey;
 use crate::app;
 use crate::config::{duration, located, raw};
+use gantry_catalog::NamedRelease;
 use gantry_core::options::{
     AdmissionMode, ColorChoice, FailOn, KappLines, OutputSpec, PresetFlag, Prune, PruneMax, ReportFormat, TargetSpec,
     UnjudgedChange, WaitPolicy, names_of,
@@ -69,6 +70,8 @@ pub enum SettingKind {
     PruneMax,
     /// The preset of CRDUpgradeSafety.
     Preset,
+    /// The release of OLM v1.
+    OlmRelease,
     /// Which findings block.
     FailOn,
     /// Whether the lines of kapp and OLM are printed.
@@ -169,6 +172,7 @@ impl SettingKind {
             SettingKind::Color => words::<ColorChoice>(),
             SettingKind::Prune => words::<Prune>(),
             SettingKind::Preset => words::<PresetFlag>(),
+            SettingKind::OlmRelease => text(json!({"pattern": r"^(auto|current|v?1\.[0-9].*|v?4\.[0-9].*)$"})),
             SettingKind::FailOn => words::<FailOn>(),
             SettingKind::KappLines => words::<KappLines>(),
             SettingKind::AdmissionMode => words::<AdmissionMode>(),
@@ -212,6 +216,7 @@ impl SettingKind {
             SettingKind::Namespace => check_namespace(text),
             SettingKind::App => Ok(app::check_name(text)?),
             SettingKind::Preset => word::<PresetFlag>(text).map(drop),
+            SettingKind::OlmRelease => NamedRelease::parse(text).map(drop),
             SettingKind::FailOn => word::<FailOn>(text).map(drop),
             SettingKind::KappLines => word::<KappLines>(text).map(drop),
             SettingKind::AdmissionMode => word::<AdmissionMode>(text).map(drop),

@@ -4,8 +4,8 @@ use super::ConfigKey;
 use super::Reach::{Files, Manifests, OwnFiles};
 use super::kind::SettingKind::{
     AdmissionMode, App, Bindings, Bool, Catalogs, Color, Command, Count, Duration, FailOn, FieldManager, File, Groups,
-    KappLines, Labels, Namespace, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules, Secret, Target,
-    Text, Toggle, UnjudgedChange, User, Wait, Waivers,
+    KappLines, Labels, Namespace, OlmRelease, Outputs, Paths, Patterns, Preset, Prune, PruneMax, Releases, Rules,
+    Secret, Target, Text, Toggle, UnjudgedChange, User, Wait, Waivers,
 };
 
 /// Makes a constant of each row, and the list of all rows. The comment of a row describes the key to users: in the
@@ -51,6 +51,9 @@ config_keys! {
     /// Whose verdict about the upgrade of a CRD counts: the preset of CRDUpgradeSafety. The check's own config.preset
     /// wins over this key of the same or an earlier layer.
     PRESET = key("preset", Preset, Files).flag("--preset");
+    /// The release of OLM v1 that installs the ClusterExtensions: v1.10, 1.10 or v1.10.1; 4.18 for the one of OpenShift
+    /// 4.18; current for the newest that is known. The default, auto, is the release of the cluster.
+    OLM = key("olm", OlmRelease, Files).flag("--olm");
     /// Report every finding of the run as a warning. "Could not check" is still an error.
     WARN_ONLY = key("warnOnly", Bool, Files).default("false").makes_flag("--warn-only", "", "Turn every finding into a warning (\"could not check\" stays an error)");
     /// Which findings block: only errors, or warnings, too.

@@ -2,7 +2,7 @@
 
 use gantry_catalog::VersionRelease;
 use gantry_catalog::bundle::{self, BundleDetail, OlmRelease, Profile, UnsupportedKind, check_support};
-use gantry_catalog::resolve::ResolvedCatalogBundle;
+use gantry_catalog::resolve::{ResolvedCatalogBundle, range_of};
 use serde_json::Value;
 
 use super::RequestedExtension;
@@ -48,6 +48,56 @@ pub fn report_other_versions(
             sanitize(&resolved.package.name),
             sanitize(bundle.version())
         );
+        Violation::new(&BUNDLE_NOT_RESOLVED, ViolationSubject::Bundle(index), None, message, help, Vec::new())
+    };
+    of_package.map(report).collect()
+}
+
+/// The bundles whose version the range of their ClusterExtension excludes, whatever the catalogs contain, unless that is
+/// reported already.
+pub fn outside_range(context: &Context<'_>, reported: &[Violation]) -> Vec<Violation> {
+    let is_reported = |index: usize| {
+        let of = ViolationSubject::Bundle(index);
+        reported.iter().any(|violation| violation.rule == BUNDLE_NOT_RESOLVED.name && violation.subject == of)
+    };
+    let bundles = context.plan.bundles.iter().enumerate().filter(|(index, _)| !is_reported(*index));
+    let report = |(index, bundle): (usize, &PlannedBundle)| {
+        let extension = bundle.extension()?;
+        let range = range_of(&extension.wanted.version).ok()??;
+        let found = VersionRelease::parse(bundle.version()).ok()?;
+        if range.matches(&found.version) {
+            return None;
+        }
+        let message = format!(
+            "bundle {} is not a version that ClusterExtension {} installs, whose version is {:?}: what OLM installs was not \
+             checked",
+            bundle.to_text(),
+            sanitize(&extension.name),
+            extension.wanted.version
+        );
+        let help = format!(
+            "add the directory of such a version in its place (gantry catalog {} VERSION --bundle says how to get it), or set \
+             version of the ClusterExtension to {}",
+            sanitize(bundle.package()),
+            sanitize(bundle.version())
+        );
+        Some(Violation::new(&BUNDLE_NOT_RESOLVED, ViolationSubject::Bundle(index), None, message, help, Vec::new()))
+    };
+    bundles.filter_map(report).collect()
+}
+
+/// Reports the bundles of the manifests that a live ClusterExtension does not install.
+pub fn report_unresolved(asked: &RequestedExtension, text: &str, context: &Context<'_>) -> Vec<Violation> {
+    let bundles = context.plan.bundles.iter().enumerate();
+    let of_package = bundles.filter(|(_, bundle)| bundle.package() == asked.extension.wanted.package);
+    let report = |(index, bundle): (usize, &PlannedBundle)| {
+        let name = sanitize(&asked.extension.name);
+        let message = format!(
+            "bundle {}: the live ClusterExtension {name} resolves to no bundle: {}",
+            bundle.to_text(),
+            sanitize(text)
+        );
+        let help = format!("OLM installs nothing; add ClusterExtension {name} to the manifests, corrected");
         Violation::new(&BUNDLE_NOT_RESOLVED, ViolationSubject::Bundle(index), None, message, help, Vec::new())
     };
     of_package.map(report).collect()

@@ -17,21 +17,21 @@ mod rules;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use gantry_catalog::bundle::{OlmRelease, UncheckedBundlePart};
+use gantry_catalog::bundle::UncheckedBundlePart;
 use gantry_catalog::mistakes::mistakes;
 use gantry_catalog::resolve::{ExtensionRequest, ServedCatalog, UpgradeConstraints, range_of, resolve};
-use gantry_catalog::{Package, crd_rule};
+use gantry_catalog::{NamedRelease, Package, crd_rule};
 
 use self::owners::BundleContent;
-use self::release::JudgedRelease;
-use super::catalogs::{self, CatalogContentSource};
+use super::catalogs::{self, CatalogContentSource, SelectableCatalog};
 use super::{OfPlan, OlmState, RequestedExtension, Selected, contents_of, has_catalogs, matching, selected};
 use crate::entry::CheckEntry;
+use crate::olm_release::{self, JudgedRelease};
 use crate::proofs::Proofs;
 use crate::rule::RuleDoc;
 use crate::{
-    Check, CheckFuture, CheckLookup, CheckResult, Context, CouldNotCheck, FindLookups, LiveLookups, Violation,
-    ViolationSubject, ViolationsFound,
+    Check, CheckFuture, CheckLookup, Context, CouldNotCheck, FindLookups, LiveLookups, Violation, ViolationSubject,
+    ViolationsFound,
 };
 use gantry_cluster::service::ServiceUrl;
 use gantry_core::finding::ExtensionEntry;
@@ -47,6 +47,7 @@ pub(crate) const NAME: &str = "ExtensionResolution";
 
 /// The registry's entry of the check.
 pub const ENTRY: CheckEntry = CheckEntry {
+    guards_bundles: true,
     configure: |reader| {
         options(reader);
     },
@@ -66,7 +67,7 @@ const MISTAKES_SHOWN: usize = 10;
 struct ResolutionOptions {
     constraints: UpgradeConstraints,
     /// The configured release; `None` for that of the cluster.
-    olm: Option<OlmRelease>,
+    olm: Option<NamedRelease>,
 }
 
 /// Reads the configuration.
@@ -82,14 +83,15 @@ fn options(reader: &mut ConfigReader<'_>) -> ResolutionOptions {
         ],
         UpgradeConstraints::Catalog,
     );
-    let olm = reader.choice(
+    let olm = reader.parsed(
         "olm",
-        "The release of OLM v1 that installs. auto: that of the cluster, if the image of operator-controller names it, else \
-            the newest, with warnings about what other releases decide differently; current: the newest. Webhooks need \
-            v1.6; up to v1.10, the ServiceAccount of the extension must exist.",
-        release::CHOICES,
-        None,
+        "The release of OLM v1 that installs, unless --olm or olm of the configuration names one. auto, the default: that \
+            of the cluster, if the image of operator-controller names it, else the newest, with warnings about what other \
+            releases decide differently; current: the newest; v1.0, v1.1 and so on, or 4.16 and later for OpenShift. \
+            Webhooks need v1.6; up to v1.10, the ServiceAccount of the extension must exist.",
+        |text| NamedRelease::parse(text).map(drop),
     );
+    let olm = olm.and_then(|text| NamedRelease::parse(&text).ok()?);
     ResolutionOptions { constraints, olm }
 }
 
@@ -103,8 +105,19 @@ impl Check for ExtensionResolution {
         true
     }
 
+    fn olm_release(&self) -> Option<NamedRelease> {
+        self.options.olm
+    }
+
     fn run<'a>(&'a self, context: Context<'a>) -> CheckFuture<'a> {
-        Box::pin(check(self.options, context))
+        Box::pin(async move {
+            let mut found = check(self.options, &context).await?;
+            found.violations.extend(bundles::outside_range(&context, &found.violations));
+            if context.by_default {
+                found.unchecked.drain(..).for_each(|left_out| context.notices.not_checked(NAME, left_out));
+            }
+            Ok(found.into())
+        })
     }
 
     fn lookups(&self, plan: &Plan, _: &Arc<Proofs>) -> FindLookups {
@@ -113,7 +126,7 @@ impl Check for ExtensionResolution {
     }
 
     fn live_lookups<'a>(&'a self, _: &'a Plan, olm: &'a OlmState<'a>) -> LiveLookups<'a> {
-        Box::pin(live_lookups(self.options, olm))
+        Box::pin(live_lookups(olm))
     }
 }
 
@@ -141,15 +154,15 @@ fn lookups(plan: &Plan) -> Vec<CheckLookup> {
 }
 
 /// The content of the selected catalogs that catalogd serves. A folder has no catalogd, so its usual address is used.
-async fn live_lookups(options: ResolutionOptions, olm: &OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
+async fn live_lookups(olm: &OlmState<'_>) -> Result<Vec<CheckLookup>, Problem> {
     let asked = &olm.of_plan().asked;
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let known = olm.known().await?;
-    let mut found: Vec<CheckLookup> = match options.olm {
-        Some(_) => Vec::new(),
-        None => release::lookups(olm.target(), asked[0].change).await,
+    let mut found: Vec<CheckLookup> = match olm.knows_release() {
+        true => Vec::new(),
+        false => olm_release::lookups(olm.target(), asked[0].change).await,
     };
     for asked in asked {
         for known in selected(asked, known).unwrap_or_default() {
@@ -180,21 +193,35 @@ fn cluster_catalogs() -> Resource {
     }
 }
 
-async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
+async fn check(options: ResolutionOptions, context: &Context<'_>) -> Result<ViolationsFound, CouldNotCheck> {
     let of_plan = context.olm.of_plan();
-    let is_about_olm = !of_plan.asked.is_empty() || !context.plan.bundles.is_empty();
-    let configured = options.olm.or((!is_about_olm).then_some(OlmRelease::NEWEST));
-    let judged = release::determine(configured, &context).await;
+    if of_plan.asked.is_empty() && context.plan.bundles.is_empty() {
+        return Ok(ViolationsFound { violations: invalid(of_plan), unchecked: Vec::new() });
+    }
+    let judged = context.olm_release.get().await;
     let mut found = ViolationsFound { violations: invalid(of_plan), unchecked: Vec::new() };
     let is_valid = |asked: &&RequestedExtension| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
     let asked: Vec<RequestedExtension> =
         of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
-    found.violations.extend(bundles::check(&asked, judged.olm, &context));
-    found.violations.extend(owners::of_bundles(&asked, &context).await);
-    if asked.is_empty() {
-        return Ok(found.into());
+    found.violations.extend(bundles::check(&asked, judged.olm, context));
+    found.violations.extend(owners::of_bundles(&asked, context).await);
+    let installers = match context.olm.installers().await {
+        Ok(installers) => installers,
+        Err(problem) => {
+            found.unchecked.push(problem.into());
+            &[]
+        }
+    };
+    if asked.is_empty() && installers.is_empty() {
+        return Ok(found);
     }
-    let known = context.olm.known().await?;
+    let known = match context.olm.known().await {
+        Ok(known) => known,
+        Err(problem) => {
+            found.unchecked.push(problem.into());
+            return Ok(found);
+        }
+    };
     let mut selections = Vec::new();
     for asked in &asked {
         match selected(asked, known) {
@@ -207,25 +234,24 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
             }
         }
     }
-    let contents = context.olm.contents(&context).await?;
+    let contents = context.olm.contents(context).await?;
     // A catalog that cannot be read affects every extension that selects it, but is reported once.
+    let of_live: Vec<(&RequestedExtension, Vec<_>)> =
+        installers.iter().filter_map(|asked| Some((asked, selected(asked, known).ok()?))).collect();
     let wanted: BTreeSet<&str> =
-        selections.iter().flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
+        selections.iter().chain(&of_live).flat_map(|(_, selected)| selected).map(|known| known.name.as_str()).collect();
     let read = wanted.iter().filter_map(|name| contents.get(*name));
     found.unchecked.extend(read.filter_map(|read| read.as_ref().err().cloned()));
     let (mut reported, mut bundle_contents) = (BTreeSet::new(), Vec::new());
     for (asked, selected) in &selections {
         let Some(selected) = contents_of(asked, selected, contents) else { continue };
-        if known.is_empty() && !has_catalogs(&context) {
-            let message =
-                format!("there is no catalog from which ClusterExtension {} could be resolved", asked.extension.name);
-            let help = "add one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
-            found.unchecked.push(CouldNotCheck { message, help: Some(help.into()) });
+        if lacks_catalogs(known, context) {
+            found.unchecked.push(no_catalog(asked));
             continue;
         }
         // Available or not: see `CheckCatalogsExist` in OLM's clusterextension_reconcile_steps.go.
         let has_catalog = matching(asked, known).is_ok_and(|matching| !matching.is_empty());
-        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, judged, &context, &mut found).await);
+        bundle_contents.extend(resolve_one(asked, &selected, has_catalog, judged, context, &mut found).await);
         for selected in &selected {
             if let Some(package) = selected.package
                 && reported.insert((&selected.known.name, &package.name))
@@ -234,12 +260,44 @@ async fn check(options: ResolutionOptions, context: Context<'_>) -> Result<Check
             }
         }
     }
-    note_unchecked(&bundle_contents, &context);
-    found.extend(owners::check(&asked, &bundle_contents, judged.olm, &context).await);
+    for (asked, selected) in &of_live {
+        let Some(selected) = contents_of(asked, selected, contents) else { continue };
+        if lacks_catalogs(known, context) {
+            found.unchecked.push(no_catalog(asked));
+            continue;
+        }
+        found.violations.extend(check_directories(&constrained(asked, options.constraints), &selected, context));
+    }
+    note_unchecked(&bundle_contents, context);
+    found.extend(owners::check(&asked, &bundle_contents, judged.olm, context).await);
     if changes_catalogs(context.plan) {
         found.violations.iter_mut().for_each(|violation| attribute_to_object(violation, context.plan));
     }
-    Ok(found.into())
+    Ok(found)
+}
+
+/// Whether no catalog is known from which a ClusterExtension could be resolved. A server without any may get them later,
+/// so that counts only if the user has asked for the check.
+fn lacks_catalogs(known: &[SelectableCatalog], context: &Context<'_>) -> bool {
+    known.is_empty() && (!has_catalogs(context) || context.by_default)
+}
+
+fn no_catalog(asked: &RequestedExtension) -> CouldNotCheck {
+    let message = format!("there is no catalog from which ClusterExtension {} could be resolved", asked.extension.name);
+    let help = "add one with --catalog NAME=PATH, or with catalogs in gantry.yaml";
+    CouldNotCheck { message, help: Some(help.into()) }
+}
+
+/// Whether the bundles among the manifests are what their live ClusterExtension resolves to.
+fn check_directories(asked: &RequestedExtension, selected: &[Selected<'_>], context: &Context<'_>) -> Vec<Violation> {
+    let sources: Vec<ServedCatalog<'_>> = selected.iter().map(Selected::source).collect();
+    match resolve(&asked.extension.wanted, asked.installed.as_ref(), &sources) {
+        Ok(resolved) => match bundles::find(context, &resolved.package.name, &resolved.bundle.version) {
+            Some(_) => Vec::new(),
+            None => bundles::report_other_versions(asked, &resolved, context),
+        },
+        Err(failure) => bundles::report_unresolved(asked, &failure.text, context),
+    }
 }
 
 /// Whether the deploy writes or deletes a ClusterCatalog: then it also affects extensions that it does not write.
