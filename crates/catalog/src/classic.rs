@@ -45,7 +45,7 @@ pub struct Current<'a> {
 }
 
 /// The bundle that a Subscription installs next: an update of the installed bundle, or its `startingCSV` or the head of
-/// the channel if none is installed. `None` if there is no update.
+/// the channel if none is installed. `None` if there is no update. Requirements of bundles are not looked at.
 ///
 /// # Errors
 /// OLM's text: it cannot resolve the Subscription, and installs nothing in its namespace.
@@ -54,6 +54,19 @@ pub fn next<'c>(
     subscription: &Subscription<'_>,
     current: Option<Current<'_>>,
 ) -> Result<Option<&'c str>, OlmError> {
+    Ok(candidates(catalog, subscription, current)?.first().copied())
+}
+
+/// The bundles that a Subscription can install next, the preferred one first: OLM takes the first whose requirements it
+/// can meet, and stays at the installed one if there is none.
+///
+/// # Errors
+/// OLM's text: it cannot resolve the Subscription, and installs nothing in its namespace.
+pub fn candidates<'c>(
+    catalog: &'c Catalog,
+    subscription: &Subscription<'_>,
+    current: Option<Current<'_>>,
+) -> Result<Vec<&'c str>, OlmError> {
     let Subscription { name, package, channel, starting_csv, source, source_namespace } = subscription;
     if !catalog.packages.values().any(has_operators) {
         return Err(format!(
@@ -98,7 +111,7 @@ pub fn next<'c>(
         candidates.extend(chain(of, channel, &entries)?);
     }
     let Some(Current { name: installed, version }) = current else {
-        return Ok(candidates.first().map(|head| head.name.as_str()));
+        return Ok(candidates.iter().map(|entry| entry.name.as_str()).collect());
     };
     let of_catalog = || of.bundles.get(installed).and_then(|bundle| bundle.version().ok());
     let version = version.cloned().or_else(|| of_catalog().map(|found| found.version));
@@ -110,7 +123,9 @@ pub fn next<'c>(
                     .is_ok_and(|range| !entry.skip_range.is_empty() && range.contains(version))
             })
     };
-    Ok(candidates.iter().find(is_edge).map(|entry| entry.name.as_str()).filter(|name| *name != installed))
+    let updates = candidates.iter().filter(is_edge).map(|entry| entry.name.as_str());
+    // The installed one is always an option, so what comes after it is none.
+    Ok(updates.take_while(|name| *name != installed).collect())
 }
 
 /// The entries of a channel that have a bundle. OLM does not see the others: it asks the catalog for bundles.

@@ -109,6 +109,11 @@ fn a_subscription_is_foretold_with_the_objects_of_its_namespace() {
             ["check", "-f", "manifests.yaml", "--preflight", "OperatorDependencies", "--catalog", "c=c.json"];
         bed.gantry(cp.kubeconfig(user), &arguments).run()
     };
+    let nothing = format!("no operators found from catalog c in namespace {namespace} referenced by subscription p");
+    check("admin").code(3).stdout_contains(&nothing).stdout_contains("p resolves to nothing");
+    let source = json!({"apiVersion": "operators.coreos.com/v1alpha1", "kind": "CatalogSource",
+        "metadata": {"name": "c", "namespace": namespace}, "spec": {}});
+    cp.apply_yaml(&source.to_string());
     check("admin")
         .code(3)
         .stdout_contains("error[OperatorGroupInvalid]: expected 1 OperatorGroup in the namespace, found 0");
@@ -116,6 +121,16 @@ fn a_subscription_is_foretold_with_the_objects_of_its_namespace() {
         "metadata": {"name": "g", "namespace": namespace}});
     cp.apply_yaml(&group.to_string());
     check("admin").code(0).stdout_contains(&format!("subscription {namespace}/p: p 1.1.0 (a, c, head of the channel)"));
+    // OLM resolves all Subscriptions of the namespace together.
+    let mut other = subscription.clone();
+    (other["metadata"]["name"], other["spec"]["name"]) = ("other".into(), "nope".into());
+    cp.apply_yaml(&other.to_string());
+    check("admin")
+        .code(3)
+        .stdout_contains("no operators found in package nope")
+        .stdout_contains("live Subscription other");
+    let path = format!("/apis/operators.coreos.com/v1alpha1/namespaces/{namespace}/subscriptions/other");
+    assert_eq!(cp.api().delete(&path).0, 200);
     // Without the right to list the OperatorGroups, it is unknown whether OLM resolves the namespace.
     let user = cp.user(&json!([
         {"apiGroups": ["operators.coreos.com"], "verbs": ["get", "list", "create", "patch"],

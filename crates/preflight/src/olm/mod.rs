@@ -164,10 +164,9 @@ impl<'a> OlmState<'a> {
                 let Some(installer) = bundle.installer.as_ref().filter(|installer| installer.at.is_none()) else {
                     continue;
                 };
-                let Some(change) = self.plan.changes.iter().position(|change| change.desired.bundle == Some(index))
-                else {
-                    continue;
-                };
+                // A bundle may have no objects; nothing is reported of the change.
+                let of_bundle = self.plan.changes.iter().position(|change| change.desired.bundle == Some(index));
+                let change = of_bundle.unwrap_or_default();
                 let live = self.live().await?;
                 let name = &installer.extension.name;
                 if let Some(live) = live.iter().find(|live| live.extension.name == *name) {

@@ -1,8 +1,8 @@
 //! Which release of OLM v1 is judged for, and which version of a bundle.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{Stage, catalog, chain, chained, extension};
+use super::{Ran, Stage, catalog, chain, chained, extension};
 
 fn config(olm: &str) -> String {
     format!(

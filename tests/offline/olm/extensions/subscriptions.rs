@@ -244,3 +244,87 @@ fn two_subscriptions_of_one_package_conflict_unless_they_agree() {
         assert_eq!(ran(&[], &[a.clone(), agreeing]).code(0).rules(), [""; 0]);
     }
 }
+
+/// Package p requires package q: 1.1.0 in a version that no catalog has, 1.0.0 in none.
+fn unmet(versions_of_q: &[&str]) -> String {
+    let needs = json!({"type": "olm.package.required", "value": {"packageName": "q", "versionRange": ">=2.0.0"}});
+    let entries: Vec<Value> = versions_of_q.iter().map(|version| json!({"name": format!("q.v{version}")})).collect();
+    let mut blobs = vec![
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": [{"name": "p.v1.0.0"},
+            {"name": "p.v1.1.0", "replaces": "p.v1.0.0"}]}),
+        bundle("p", "1.0.0", &[]),
+        bundle("p", "1.1.0", &[needs]),
+        json!({"schema": "olm.package", "name": "q", "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": "q", "name": "a", "entries": entries}),
+    ];
+    blobs.extend(versions_of_q.iter().map(|version| bundle("q", version, &[])));
+    blobs.iter().map(Value::to_string).collect()
+}
+
+#[test]
+fn a_bundle_whose_requirements_cannot_be_met_is_passed_over() {
+    let group = group("g", json!({}));
+    let check = |versions_of_q: &[&str], live: &[Value]| {
+        let live = [live, std::slice::from_ref(&group)].concat();
+        check_in(&unmet(versions_of_q), &live, &[subscription("s", json!({}))])
+    };
+    let resolved = |ran: &Ran| ran.report()["subscriptions"][0]["resolved"].clone();
+    let ran = check(&["1.0.0"], &[]).code(0);
+    assert_eq!((resolved(&ran), ran.rules()), (json!("1.0.0"), vec!["SubscriptionStuck".to_owned()]));
+    let message = &ran.found()[0].1;
+    assert!(message.starts_with("Subscription s gets p.v1.0.0: bundle p.v1.1.0 requires an operator"), "{message}");
+    let ran = check(&["1.0.0"], &installed("1.0.0")).code(0);
+    assert_eq!((resolved(&ran), ran.rules()), (json!("1.0.0"), vec!["SubscriptionStuck".to_owned()]));
+    assert!(ran.found()[0].1.starts_with("Subscription s stays at 1.0.0: bundle p.v1.1.0"), "{}", ran.found()[0].1);
+    let ran = check(&["2.0.0"], &[]).code(0);
+    assert_eq!((resolved(&ran), ran.rules()), (json!("1.1.0"), vec!["DependencyInstalled".to_owned()]));
+    // Nothing else can be installed.
+    let only = subscription("s", json!({"startingCSV": "p.v1.1.0"}));
+    let ran = check_in(&unmet(&["1.0.0"]), &[group.clone()], &[only]).code(3);
+    assert_eq!(ran.rules(), ["RequiredPackageMissing"]);
+}
+
+#[test]
+fn a_live_subscription_that_cannot_be_resolved_stops_the_namespace() {
+    let group = group("g", json!({"targetNamespaces": ["operators"]}));
+    let other = |namespace: &str| {
+        let mut other = subscription("other", json!({"name": "nope"}));
+        other["metadata"]["namespace"] = namespace.into();
+        other
+    };
+    let ran = check(&[group.clone(), other("operators")], &[subscription("s", json!({}))]).code(3);
+    assert_eq!(ran.rules(), ["SubscriptionNotResolved"]);
+    let message = &ran.found()[0].1;
+    assert!(message.contains("no operators found in package nope") && message.contains("live Subscription other"));
+    check(&[group.clone(), other("elsewhere")], &[subscription("s", json!({}))]).code(0);
+    // One of a catalog that is not known may be resolved.
+    let mut unknown = other("operators");
+    unknown["spec"]["source"] = "unknown".into();
+    let ran = check(&[group, unknown], &[subscription("s", json!({}))]).code(0);
+    assert!(ran.report()["notices"].to_string().contains("if OLM cannot resolve it"), "{}", ran.stdout);
+}
+
+#[test]
+fn without_a_channel_the_end_of_the_package_is_the_head() {
+    let entry = |name: &str, replaces: &str| json!({"name": name, "replaces": replaces});
+    let blobs = [
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "b"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": [json!({"name": "p.v1.0.0"}),
+            entry("p.v1.1.0", "p.v1.0.0")]}),
+        json!({"schema": "olm.channel", "package": "p", "name": "b", "entries": [json!({"name": "p.v1.1.0"}),
+            entry("p.v1.2.0", "p.v1.1.0")]}),
+        bundle("p", "1.0.0", &[]),
+        bundle("p", "1.1.0", &[]),
+        bundle("p", "1.2.0", &[]),
+    ];
+    let catalog: String = blobs.iter().map(Value::to_string).collect();
+    let line = |version: &str| {
+        let live = [&installed(version)[..], &[group("g", json!({}))]].concat();
+        let stage = stage(&catalog, &live, &[subscription("s", json!({"channel": ""}))]);
+        let shown = stage.gantry(&["check", "--preflight", ENTRY.name]).stdout;
+        shown.lines().find(|line| line.contains("subscription operators/s")).expect("a line").trim().to_owned()
+    };
+    assert_eq!(line("1.0.0"), "subscription operators/s: p 1.0.0 -> 1.1.0 (c, replaces), then 1.2.0");
+    assert!(line("1.1.0").ends_with("p 1.1.0 -> 1.2.0 (c, replaces, head of the channel)"), "{}", line("1.1.0"));
+}

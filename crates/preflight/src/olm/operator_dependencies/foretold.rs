@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use gantry_catalog::classic::{self, Current};
+use gantry_catalog::dependency::{BundleRequirement, InstalledOperator, provided};
 use gantry_catalog::graph::heads;
-use gantry_catalog::{Catalog, Channel, ChannelEntry, Package, SkipRange};
+use gantry_catalog::{Catalog, Channel, ChannelEntry, Package, PackageBundle, SkipRange};
 
 use super::nodes::{CSV, LiveOperators, OperatorNode};
 use super::rules::SUBSCRIPTION_STUCK;
 use super::violation;
+use crate::olm::catalogs::Contents;
 use crate::{CouldNotCheck, Violation};
 use gantry_core::finding::SubscriptionEntry;
 use gantry_core::text::sanitize;
@@ -45,6 +47,14 @@ impl LiveOperators<'_> {
     ) -> Result<ResolvedSubscription, SubscriptionError> {
         let (package, source) = (object.package.as_str(), object.source.as_str());
         let shown = format!("Subscription {}", sanitize(&object.name));
+        if !source.is_empty() && self.lacks_source(object) {
+            let why = format!(
+                "no operators found from catalog {source} in namespace {} referenced by subscription {}",
+                object.source_namespace, object.name
+            );
+            let entry = Box::new(SubscriptionEntry { error: Some(why.clone()), ..entry(object, None) });
+            return Err(SubscriptionError::Unresolved { package: package.to_owned(), why, entry });
+        }
         if package.is_empty() || source.is_empty() {
             let message = format!("{shown} has no spec.name or no spec.source: these name the package and its catalog");
             return Err(SubscriptionError::Unknown(CouldNotCheck { message, help: None }));
@@ -79,19 +89,22 @@ impl LiveOperators<'_> {
         let current = csv.map(|csv| classic::Current { name: &csv.name, version: csv.version.as_ref() });
         let version = csv.map(|csv| csv.version.as_ref().map_or(csv.name.clone(), ToString::to_string));
         let mut entry = entry(object, version.as_deref());
-        let next = classic::next(catalog, &object.request(), current).map_err(|why| {
-            let why = String::from(why);
+        let satisfiable = SatisfiableRequirements { contents: self.contents, before, namespace: &object.namespace };
+        let choice = choose(catalog, object, current, &satisfiable).map_err(|why| {
             let entry = Box::new(SubscriptionEntry { error: Some(why.clone()), ..entry.clone() });
             SubscriptionError::Unresolved { package: package.to_owned(), why, entry }
         })?;
-        let of = catalog.packages.get(package);
+        let (of, next) = (catalog.packages.get(package), choice.next);
         let stuck = match (next, current, of) {
-            (None, Some(current), Some(of)) => report_stuck(0, object, of, current.name),
+            _ if choice.unmet.is_some() => report_passed_over(object, &choice, version.as_deref()),
+            (None, Some(current), Some(of)) => {
+                report_stuck(object, of, current.name, version.as_deref().unwrap_or(current.name))
+            }
             _ => None,
         };
         let next = next.or(current.map(|current| current.name));
         if let (Some(of), Some(next)) = (of, next) {
-            describe(&mut entry, catalog, object, of, next, current);
+            describe(&mut entry, catalog, object, of, next, current, &satisfiable);
             // The version of the installed ClusterServiceVersion, which the catalog need not have.
             if Some(next) == current.map(|current| current.name) {
                 entry.resolved.clone_from(&entry.installed);
@@ -110,6 +123,113 @@ impl LiveOperators<'_> {
             stuck,
         })
     }
+}
+
+/// What OLM installs of the candidates of a Subscription.
+struct SubscriptionChoice<'c> {
+    /// `None` if it stays at what is installed.
+    next: Option<&'c str>,
+    /// The preferred candidate that it passes over, and the requirement that it cannot meet.
+    unmet: Option<(&'c str, String)>,
+}
+
+/// The first candidate whose requirements OLM can meet; without one, what is installed. If nothing is installed, OLM
+/// cannot resolve the Subscription; then it is the preferred one, whose requirements are reported.
+fn choose<'c>(
+    catalog: &'c Catalog,
+    object: &SubscriptionObject,
+    current: Option<Current<'_>>,
+    satisfiable: &SatisfiableRequirements<'_>,
+) -> Result<SubscriptionChoice<'c>, String> {
+    let candidates = classic::candidates(catalog, &object.request(), current).map_err(String::from)?;
+    let of = catalog.packages.get(&object.package);
+    let mut unmet = None;
+    for name in &candidates {
+        let bundle = of.and_then(|of| Some((of, of.bundles.get(*name)?)));
+        match bundle.and_then(|(of, bundle)| satisfiable.unmet(of, bundle, &mut BTreeSet::new())) {
+            None => return Ok(SubscriptionChoice { next: Some(name), unmet }),
+            Some(requirement) if unmet.is_none() => unmet = Some((*name, requirement)),
+            Some(_) => {}
+        }
+    }
+    Ok(match current {
+        Some(_) => SubscriptionChoice { next: None, unmet },
+        None => SubscriptionChoice { next: candidates.first().copied(), unmet: None },
+    })
+}
+
+/// Whether OLM can meet the requirements of bundles, from what is installed in the namespace and from the catalogs.
+struct SatisfiableRequirements<'a> {
+    contents: &'a Contents,
+    before: &'a [OperatorNode],
+    namespace: &'a str,
+}
+
+impl SatisfiableRequirements<'_> {
+    /// A requirement of the bundle that no operator can meet whose own requirements can be met.
+    fn unmet<'p>(
+        &'p self,
+        package: &'p Package,
+        bundle: &'p PackageBundle,
+        asked: &mut BTreeSet<(&'p str, &'p str)>,
+    ) -> Option<String> {
+        // A cycle is no obstacle.
+        if !asked.insert((&package.name, &bundle.name)) {
+            return None;
+        }
+        let node = OperatorNode::of_bundle(package, bundle, &mut Vec::new());
+        let unmet = node.requires.iter().find(|requirement| !self.can_meet(requirement, asked));
+        unmet.map(ToString::to_string)
+    }
+
+    fn can_meet<'p>(&'p self, requirement: &BundleRequirement, asked: &mut BTreeSet<(&'p str, &'p str)>) -> bool {
+        // What an expression would say is unknown: it is reported elsewhere.
+        let holds = |node: &OperatorNode| requirement.holds([node as &dyn InstalledOperator]) != Some(false);
+        let is_here = |node: &&OperatorNode| node.object.0 == CSV && node.object.1.as_deref() == Some(self.namespace);
+        if self.before.iter().filter(is_here).any(holds) {
+            return true;
+        }
+        let named = match requirement {
+            BundleRequirement::Package { name, .. } => Some(name),
+            _ => None,
+        };
+        let packages = self.contents.values().filter_map(|read| read.as_ref().ok()).flat_map(|read| &read.packages);
+        for (_, package) in packages.filter(|(name, _)| named.is_none_or(|named| named == *name)) {
+            for bundle in package.by_version() {
+                let is_in_channel = package.channels_of(&bundle.name).next().is_some();
+                let may_provide = match requirement {
+                    BundleRequirement::Api(api) => provided(&bundle.properties).into_iter().any(|one| one == *api),
+                    _ => holds(&OperatorNode::of_bundle(package, bundle, &mut Vec::new())),
+                };
+                if is_in_channel && may_provide && self.unmet(package, bundle, asked).is_none() {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+/// Reports that OLM does not take the candidate that it prefers, because it cannot meet its requirements.
+fn report_passed_over(
+    object: &SubscriptionObject,
+    choice: &SubscriptionChoice<'_>,
+    installed: Option<&str>,
+) -> Option<Violation> {
+    let (bundle, requirement) = choice.unmet.as_ref()?;
+    let does = match (choice.next, installed) {
+        (Some(next), _) => format!("gets {}", sanitize(next)),
+        (None, Some(installed)) => format!("stays at {}", sanitize(installed)),
+        (None, None) => return None,
+    };
+    let message = format!(
+        "Subscription {} {does}: bundle {} requires an operator {}, which nothing in the catalogs or the namespace meets",
+        sanitize(&object.name),
+        sanitize(bundle),
+        sanitize(requirement)
+    );
+    let help = format!("to get {}, add a catalog with such an operator", sanitize(bundle));
+    Some(violation(&SUBSCRIPTION_STUCK, 0, message, help))
 }
 
 /// The report entry of a Subscription, before OLM resolves it.
@@ -134,12 +254,17 @@ fn describe(
     package: &Package,
     bundle: &str,
     current: Option<Current<'_>>,
+    satisfiable: &SatisfiableRequirements<'_>,
 ) {
     let version = |name: &str| package.bundles.get(name).map_or(name, |bundle| &bundle.version).to_owned();
     entry.resolved = Some(version(bundle));
     entry.bundle = Some(bundle.to_owned());
     entry.starting_csv = current.is_none() && object.starting_csv == bundle;
-    entry.is_at_head = channels(package, &object.channel).any(|channel| heads(channel).contains(&bundle));
+    // Without a channel, an edge of another one may lead on.
+    let at_bundle = Some(Current { name: bundle, version: None });
+    entry.is_at_head = channels(package, &object.channel).any(|channel| heads(channel).contains(&bundle))
+        && (!object.channel.is_empty()
+            || classic::next(catalog, &object.request(), at_bundle).is_ok_and(|next| next.is_none()));
     if let Some(current) = current.filter(|current| current.name != bundle) {
         let mut edges: Vec<String> = channels(package, &object.channel)
             .flat_map(|channel| channel.entries.iter().filter(|entry| entry.name == bundle))
@@ -156,8 +281,8 @@ fn describe(
     let mut seen = BTreeSet::from([bundle.to_owned()]);
     let mut at = bundle;
     while entry.then.len() < MOST_STEPS {
-        let next = classic::next(catalog, &object.request(), Some(Current { name: at, version: None }));
-        let Ok(Some(next)) = next else { break };
+        let choice = choose(catalog, object, Some(Current { name: at, version: None }), satisfiable);
+        let Ok(SubscriptionChoice { next: Some(next), .. }) = choice else { break };
         if !seen.insert(next.to_owned()) {
             break;
         }
@@ -185,7 +310,7 @@ fn edge(entry: &ChannelEntry, current: Current<'_>, package: &Package) -> Option
 }
 
 /// Reports a Subscription that never updates what is installed: its channel has newer bundles, but no edge to them.
-fn report_stuck(change: usize, object: &SubscriptionObject, package: &Package, current: &str) -> Option<Violation> {
+fn report_stuck(object: &SubscriptionObject, package: &Package, current: &str, version: &str) -> Option<Violation> {
     let mut of: Vec<(&str, &str)> = channels(package, &object.channel)
         .flat_map(|channel| heads(channel).into_iter().map(|head| (channel.name.as_str(), head)))
         .filter(|(_, head)| package.bundles.contains_key(*head))
@@ -207,7 +332,7 @@ fn report_stuck(change: usize, object: &SubscriptionObject, package: &Package, c
         "OLM reports no error and installs no update; choose a channel that leads on from the installed version: gantry catalog \
          {} --from {}",
         sanitize(&object.package),
-        sanitize(current)
+        sanitize(version)
     );
-    Some(violation(&SUBSCRIPTION_STUCK, change, message, help))
+    Some(violation(&SUBSCRIPTION_STUCK, 0, message, help))
 }

@@ -101,7 +101,8 @@ async fn check(context: Context<'_>) -> Result<CheckResult, CouldNotCheck> {
         violations: std::mem::take(&mut nodes.unresolved),
         unchecked: std::mem::take(&mut nodes.unchecked),
     };
-    found.extend(subscriptions::check(&nodes.planned, &nodes.before, &nodes.subscriptions, &context).await);
+    let sources = nodes.sources.as_deref().unwrap_or_default();
+    found.extend(subscriptions::check(&nodes.planned, &nodes.before, &nodes.subscriptions, sources, &context).await);
     if nodes.after.is_empty() {
         return Ok(found.into());
     }

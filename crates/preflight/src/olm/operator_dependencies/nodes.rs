@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::foretold::SubscriptionError;
 use super::rules::SUBSCRIPTION_NOT_RESOLVED;
-use super::subscriptions::PlannedSubscription;
+use super::subscriptions::{PlannedSubscription, objects_after};
 use super::violation;
 use crate::olm::catalogs::Contents;
 use crate::olm::{Selected, contents_of, selected};
@@ -23,7 +23,7 @@ use gantry_core::resource::ObjectRef;
 use gantry_core::text::sanitize;
 use gantry_deploy::plan::planned_bundle::PlannedBundle;
 use gantry_olm::cluster_extension::{self, LiveExtension};
-use gantry_olm::subscription::SubscriptionObject;
+use gantry_olm::subscription::{self, SubscriptionObject};
 
 /// The group of classic OLM.
 const CLASSIC: &str = "operators.coreos.com";
@@ -171,6 +171,8 @@ pub struct OperatorChanges {
     pub planned: Vec<PlannedSubscription>,
     /// The live Subscriptions.
     pub subscriptions: Vec<Value>,
+    /// The CatalogSources after the deploy; `None` if the target does not serve the kind.
+    pub sources: Option<Vec<Value>>,
     /// What could not be determined about some operators.
     pub unchecked: Vec<CouldNotCheck>,
 }
@@ -180,7 +182,17 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Opera
     let mut nodes = OperatorChanges::default();
     let mut problems = Vec::new();
     let subscriptions = list(context, SUBSCRIPTION).await?;
-    let live = LiveOperators { subscriptions, contents };
+    let mut sources = None;
+    if context.plan.changes.iter().any(|change| subscription::is_one(&change.desired.object)) {
+        let listed = objects_after(context, "CatalogSource", &["v1alpha1"]).await;
+        sources = listed.unwrap_or_else(|error| {
+            nodes.unchecked.push(error);
+            None
+        });
+    }
+    // A folder need not have everything that the cluster has.
+    let known = sources.clone().filter(|_| context.target.is_server());
+    let live = LiveOperators { subscriptions, sources: known, contents };
     for json in list(context, CSV).await? {
         nodes.before.extend(live.csv(&json, &mut problems));
     }
@@ -260,8 +272,63 @@ pub async fn collect(context: &Context<'_>, contents: &Contents) -> Result<Opera
     problems.sort();
     problems.dedup();
     nodes.unchecked.extend(problems.into_iter().map(unreadable));
+    nodes.sources = sources;
+    let beside = unresolved_beside(context, &live, &nodes);
+    nodes.unresolved.extend(beside);
     nodes.subscriptions = live.subscriptions;
     Ok(nodes)
+}
+
+/// The live Subscriptions that OLM cannot resolve, for those of the manifests in the same namespace: OLM resolves all of
+/// them together.
+fn unresolved_beside(context: &Context<'_>, live: &LiveOperators<'_>, nodes: &OperatorChanges) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let is_replaced = |object: &SubscriptionObject| {
+        let is_it = |other: &ObjectRef| {
+            subscription::is_one(other)
+                && other.name == object.name
+                && other.namespace.as_deref().unwrap_or_default() == object.namespace
+        };
+        let removed = context.plan.removals.iter().filter(|removal| removal.action == Action::Delete);
+        context.plan.changes.iter().any(|change| is_it(&change.desired.object))
+            || removed.into_iter().any(|removal| is_it(&removal.object))
+    };
+    let others = live.subscriptions.iter().filter_map(SubscriptionObject::parse);
+    for other in others.filter(|other| !is_replaced(other)) {
+        let beside: Vec<&PlannedSubscription> =
+            nodes.planned.iter().filter(|one| one.object.namespace == other.namespace).collect();
+        if beside.is_empty() {
+            continue;
+        }
+        match live.subscription(&other, &nodes.before, &mut Vec::new()) {
+            Ok(_) => {}
+            // A user who names some catalogs asks about those.
+            Err(SubscriptionError::Unknown(CouldNotCheck { message, .. })) => context.notices.add(format!(
+                "{}; if OLM cannot resolve it, it installs no other operator in namespace {} either",
+                message,
+                sanitize(&other.namespace)
+            )),
+            Err(SubscriptionError::Unresolved { why, .. }) => {
+                for one in beside {
+                    let message = format!(
+                        "{}: OLM resolves all Subscriptions of namespace {} together, so it installs and updates nothing for \
+                         Subscription {} because of the live Subscription {}",
+                        sanitize(&why),
+                        sanitize(&other.namespace),
+                        sanitize(&one.object.name),
+                        sanitize(&other.name)
+                    );
+                    let help = format!(
+                        "correct or delete it: kubectl -n {} delete subscription.operators.coreos.com {}",
+                        sanitize(&other.namespace),
+                        sanitize(&other.name)
+                    );
+                    violations.push(violation(&SUBSCRIPTION_NOT_RESOLVED, one.change, message, help));
+                }
+            }
+        }
+    }
+    violations
 }
 
 /// The bundles to which the ClusterExtensions of the plan resolve. `ExtensionResolution` reports those that do not
@@ -305,10 +372,21 @@ fn of_extension(name: &str) -> (String, Option<String>, String) {
 /// The data that describes live operators.
 pub struct LiveOperators<'a> {
     pub subscriptions: Vec<Value>,
+    /// All CatalogSources, if they are known.
+    pub sources: Option<Vec<Value>>,
     pub contents: &'a Contents,
 }
 
 impl LiveOperators<'_> {
+    /// Whether there is no such CatalogSource as the Subscription names.
+    pub fn lacks_source(&self, object: &SubscriptionObject) -> bool {
+        let is_it = |source: &Value| {
+            source["metadata"]["name"] == object.source.as_str()
+                && source["metadata"]["namespace"] == object.source_namespace.as_str()
+        };
+        self.sources.as_ref().is_some_and(|sources| !sources.iter().any(is_it))
+    }
+
     fn csv(&self, value: &Value, problems: &mut Vec<String>) -> Option<OperatorNode> {
         let metadata = &value["metadata"];
         if metadata["labels"].get(COPIED).is_some() {

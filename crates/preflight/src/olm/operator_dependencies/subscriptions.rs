@@ -72,6 +72,7 @@ pub async fn check(
     planned: &[PlannedSubscription],
     before: &[OperatorNode],
     live: &[Value],
+    sources: &[Value],
     context: &Context<'_>,
 ) -> ViolationsFound {
     let mut found = ViolationsFound::default();
@@ -79,9 +80,7 @@ pub async fn check(
         return found;
     }
     let groups = objects_after(context, "OperatorGroup", &["v1", "v1alpha2"]).await;
-    let groups = groups.map_err(|error| found.unchecked.push(error)).ok();
-    let sources = objects_after(context, "CatalogSource", &["v1alpha1"]).await;
-    let sources = sources.map_err(|error| found.unchecked.push(error)).unwrap_or_default();
+    let groups = groups.map_err(|error| found.unchecked.push(error)).ok().map(Option::unwrap_or_default);
     let mut unhealthy: BTreeMap<(String, String), CouldNotCheck> = BTreeMap::new();
     for one in planned {
         let namespace = one.object.namespace.as_str();
@@ -94,7 +93,7 @@ pub async fn check(
         }
         found.violations.extend(unreferenced(one, before, live, context));
         let is_visible = |at: &str| at == namespace || !excludes_global && GLOBAL_NAMESPACES.contains(&at);
-        for source in &sources {
+        for source in sources {
             let text = |path: &str| source.pointer(path).and_then(Value::as_str).unwrap_or_default();
             let (at, name) = (text("/metadata/namespace"), text("/metadata/name"));
             let state = text("/status/connectionState/lastObservedState");
@@ -125,8 +124,12 @@ fn unhealthy_source(one: &PlannedSubscription, at: &str, name: &str, state: &str
     }
 }
 
-/// The objects of a kind after the deploy.
-async fn objects_after(context: &Context<'_>, kind: &str, versions: &[&str]) -> Result<Vec<Value>, CouldNotCheck> {
+/// The objects of a kind after the deploy; `None` if the target does not serve it and the deploy writes none.
+pub async fn objects_after(
+    context: &Context<'_>,
+    kind: &str,
+    versions: &[&str],
+) -> Result<Option<Vec<Value>>, CouldNotCheck> {
     let add = |all: &mut Vec<Value>, json: &str| all.extend(serde_json::from_str::<Value>(json).ok());
     let listed = gantry_olm::gather(context.target, (GROUP, kind), versions, add).await;
     let live = listed.map_err(|Problem { message, help, .. }| CouldNotCheck {
@@ -137,6 +140,7 @@ async fn objects_after(context: &Context<'_>, kind: &str, versions: &[&str]) -> 
         let deleted = context.plan.removals.iter().filter(|removal| removal.action == Action::Delete);
         deleted.map(|removal| &removal.object).any(|object| is_same(object, kind, value))
     };
+    let is_served = live.is_some();
     let mut all: Vec<Value> = live.unwrap_or_default().into_iter().filter(|value| !is_removed(value)).collect();
     for change in &context.plan.changes {
         let object = &change.desired.object;
@@ -150,7 +154,7 @@ async fn objects_after(context: &Context<'_>, kind: &str, versions: &[&str]) -> 
         }
         all.push(value);
     }
-    Ok(all)
+    Ok((is_served || !all.is_empty()).then_some(all))
 }
 
 fn is_same(object: &ObjectRef, kind: &str, value: &Value) -> bool {
