@@ -189,6 +189,7 @@ const TOOLS: &[ToolEntry] = &[
             let CheckCall { input, preflight, preset, kube_version, as_helm, json } = parse(arguments)?;
             let command = ToolCommand::new("check")
                 .manifests(input)?
+                .flag("--kapp-lines", ["never".to_owned()])
                 .foretelling_helm(as_helm)
                 .flag("--preflight", preflight)
                 .flag("--preset", preset)

@@ -78,6 +78,7 @@ fn writer() {
                 pin: &pin,
                 field_manager: "gantry",
                 force_conflicts: false,
+                helm: None,
                 former_tools: FormerTools::TakeUnlessConflict,
             };
             target.apply(&apply).unwrap();

@@ -82,6 +82,7 @@ fn apply_pinned(target: &DirTarget, value: &Value, pin: &WritePrecondition) -> R
         pin,
         field_manager: "gantry",
         force_conflicts: false,
+        helm: None,
         former_tools: FormerTools::TakeUnlessConflict,
     })
 }
