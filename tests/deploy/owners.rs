@@ -80,6 +80,44 @@ fn an_object_of_another_tool_blocks_even_with_force_conflicts() {
 }
 
 #[test]
+fn every_command_says_in_the_same_words_what_to_do_about_an_object_of_argo_cd_or_flux() {
+    let (cp, bed) = (control_plane(), Bed::new());
+    cp.apply_yaml(&bed.namespace());
+    let tools = [
+        ("argocd", "Argo CD", "argocd-controller"),
+        ("kustomization", "Flux", "kustomize-controller"),
+        ("helmrelease", "Flux", "helm-controller"),
+    ];
+    for (name, _, manager) in tools {
+        let mut object = object(&bed, name, "old", &marks(&bed, name, name));
+        // A field that a deploy which took the object over would remove.
+        object["data"]["own"] = json!("of the tool");
+        let (status, answer) = cp.server_side_apply(&bed.config_map_path(name), manager, &object);
+        assert_eq!(status, 201, "{answer:#}");
+    }
+    let manifests = tools.map(|(name, ..)| object(&bed, name, "new", &json!({})).to_string());
+    bed.write("manifests.yaml", &manifests.join("\n---\n"));
+    let mut said: Vec<String> = Vec::new();
+    for command in [&["check"][..], &["diff"], &["deploy"], &["deploy", "--dry-run"]] {
+        let output = bed.gantry(cp.kubeconfig("admin"), &[command, &["-f", "manifests.yaml"]].concat()).run();
+        output.code(3).contains_nowhere("taking over").contains_nowhere("taken over from");
+        let text = output.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        for (name, tool, manager) in tools {
+            for part in [
+                format!("or take it over with --take-ownership=configmap/{name}; {tool} writes it again until"),
+                format!("gantry check --take-ownership --field-manager={manager} --force-conflicts"),
+            ] {
+                assert!(text.contains(&part), "{command:?}: {part}: {output}");
+            }
+        }
+        let is_owner = |line: &&str| line.contains("OwnedByOther") || line.contains("--take-ownership");
+        said.push(output.stdout.lines().filter(is_owner).collect::<Vec<_>>().join("\n"));
+    }
+    assert!(said.iter().all(|one| *one == said[0]), "{said:#?}");
+    assert!(tools.iter().all(|(name, ..)| live(&bed, name)["data"]["a"] == "old"));
+}
+
+#[test]
 fn a_mark_of_a_tool_that_the_manifest_sets_is_not_foreign() {
     let bed = owned("new");
     let manifest = |release: &str| {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conflicts::ChangeConflicts;
 use super::{Change, Plan};
 use gantry_cluster::FormerTools;
+use gantry_core::finding::Action;
 use gantry_core::managed_fields::FieldSet;
 use gantry_core::merge::{self, Owners};
 use gantry_core::parallel::in_parallel;
@@ -28,8 +29,10 @@ struct ForeignFields {
 ///
 /// Of an object in conflict nothing is taken over, unless the deploy forces it.
 pub fn notices(plan: &Plan, conflicts: &[ChangeConflicts]) -> Vec<Problem> {
-    let written =
-        |(_, change): &(usize, &Change)| change.is_written() && change.helm.is_none() && change.live.is_some();
+    // What another tool keeps deploying blocks, and Helm sends a patch: nothing of these is taken over.
+    let is_refused_owner = |change: &Change| change.owner.is_some() && change.action != Action::Adopt;
+    let is_taken = |change: &Change| change.is_written() && change.helm.is_none() && !is_refused_owner(change);
+    let written = |(_, change): &(usize, &Change)| change.live.is_some() && is_taken(change);
     let written: Vec<(usize, &Change)> = plan.changes.iter().enumerate().filter(written).collect();
     let found = in_parallel(&written, |(_, change)| fields_of(change, &plan.policy.field_manager));
     let is_refused =
