@@ -27,6 +27,7 @@ const EXAMPLES: &[(&[&str], Mode, Option<&str>)] = &[
     (&["app.yaml"], Mode::Error, None),
     (&["pipeline-reports.yaml"], Mode::Error, None),
     (&["extensions.yaml"], Mode::Error, None),
+    (&["operators.yaml"], Mode::Error, None),
     (&["kapp.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml"], Mode::Error, Some("closed")),
     (&["per-environment/base.yaml", "per-environment/staging.yaml"], Mode::Warn, Some("closed")),
@@ -45,7 +46,8 @@ fn load(files: &[&str]) -> LoadedSettings {
 
 #[test]
 fn every_example_says_what_it_is_for() {
-    let of_several_checks = [["server-verdict.yaml"], ["app.yaml"], ["extensions.yaml"], ["preset.yaml"]];
+    let of_several_checks =
+        [["server-verdict.yaml"], ["app.yaml"], ["extensions.yaml"], ["operators.yaml"], ["preset.yaml"]];
     for (files, mode, fail_mode) in EXAMPLES.iter().filter(|(files, ..)| of_several_checks.iter().all(|of| files != of))
     {
         let settings = load(files).settings;

@@ -30,6 +30,8 @@ pub struct CatalogReleases<'a> {
 pub enum InstallationEffect {
     /// It resolved, and cannot any more.
     NoLongerResolves,
+    /// The package cannot be read in the new catalog.
+    PackageUnreadable,
     /// The one version that it names is not in the new catalog.
     PinnedVersionGone,
     /// A channel that it names is not in the new catalog.
@@ -51,6 +53,7 @@ impl InstallationEffect {
     pub fn to_text(self) -> &'static str {
         match self {
             InstallationEffect::NoLongerResolves => "can no longer be resolved",
+            InstallationEffect::PackageUnreadable => "the package cannot be read",
             InstallationEffect::PinnedVersionGone => "the pinned version is gone",
             InstallationEffect::ChannelGone => "the channel is gone",
             InstallationEffect::PackageGone => "the package is gone",
@@ -190,6 +193,9 @@ fn affected_subscription(releases: CatalogReleases<'_>, object: &SubscriptionObj
     let known = installed.and_then(|name| bundle_of(releases.old, name).or_else(|| bundle_of(releases.new, name)));
     let version = known.as_ref().and_then(|bundle| bundle.version().ok()).map(|found| found.version);
     let resolved = |catalog: &Catalog| {
+        if let Some(why) = catalog.packages.get(&object.package).and_then(|package| package.broken.as_ref()) {
+            return InstallationResult::Error(format!("package {} cannot be read: {why}", object.package));
+        }
         let current = installed.map(|name| Current { name, version: version.as_ref() });
         match classic::next(catalog, &object.request(), current) {
             Err(error) => InstallationResult::Error(error.into()),
@@ -259,6 +265,7 @@ impl UsedParts<'_> {
             || bundles.into_iter().any(|name| is_deprecated("olm.bundle", name));
         let found = [
             (old.bundle().is_some() && new.bundle().is_none(), InstallationEffect::NoLongerResolves),
+            (before_part.broken.is_none() && after_part.broken.is_some(), InstallationEffect::PackageUnreadable),
             (self.pinned.is_some_and(is_bundle_gone), InstallationEffect::PinnedVersionGone),
             (self.channels.iter().any(is_channel_gone), InstallationEffect::ChannelGone),
             (before.is_some() && after.is_none(), InstallationEffect::PackageGone),

@@ -13,6 +13,7 @@ use gantry_cluster::Target;
 use gantry_core::manifest::LoadedManifests;
 use gantry_core::options::CatalogDiffFormat;
 use gantry_core::problem::{Error, Problem, Result, did_you_mean};
+use gantry_core::text::shell_word;
 use gantry_deploy::config::{Loader, Settings};
 use gantry_olm::affected::{CatalogReleases, affected_extensions, affected_subscriptions};
 use gantry_olm::cluster_catalog::{self, ClusterCatalog, NAME_LABEL};
@@ -145,13 +146,30 @@ async fn compare(args: &CatalogDiffArgs, host: &mut Host) -> Result<(CatalogComp
     subscriptions.retain(|object| is_asked(&object.package));
     let affected = [affected_extensions(releases, &extensions), affected_subscriptions(releases, &subscriptions)];
     let comparison = CatalogComparison {
-        old: ComparedCatalog { source: args.old.clone(), packages: old.packages.len() },
-        new: ComparedCatalog { source: args.new.clone(), packages: new.packages.len() },
+        old: compared(&args.old, &old, args.package.as_deref(), String::new()),
+        new: compared(&args.new, &new, args.package.as_deref(), flag_of(new_source, identity.map(|(name, _)| name))),
         packages: diff::compare(&old, &new, args.package.as_deref()),
         affected: (target.is_some() || manifests.is_some()).then(|| affected.concat()),
         considered: extensions.len() + subscriptions.len(),
     };
     Ok((comparison, problems))
+}
+
+fn compared(source: &str, catalog: &Catalog, only: Option<&str>, flag: String) -> ComparedCatalog {
+    let asked = catalog.packages.iter().filter(|(name, _)| only.is_none_or(|only| only == *name));
+    let unreadable = asked.filter_map(|(name, package)| Some((name.clone(), package.broken.clone()?)));
+    ComparedCatalog {
+        source: source.to_owned(),
+        packages: catalog.packages.len(),
+        unreadable: unreadable.collect(),
+        flag,
+    }
+}
+
+/// The flag with which `gantry catalog` reads a catalog that neither the configuration nor the target has.
+fn flag_of(source: &ComparedSource, name: Option<&str>) -> String {
+    let ComparedSource::Unnamed(source) = source else { return String::new() };
+    format!("--catalog {}", shell_word(&format!("{}={}", name.unwrap_or("new"), source.name)))
 }
 
 fn configured(source: &ComparedSource) -> Option<&CatalogSource> {

@@ -84,10 +84,12 @@ fn an_upgrade_that_changes_the_selector_of_a_deployment_is_blocked() {
         bed.gantry(cp.kubeconfig("admin"), &arguments).run()
     };
     // Without any check that asks the server, as for the objects of a deploy.
-    let output = run("check", "new", &[]);
+    let output = run("check", "new", &["--preflight=CRDUpgradeSafety"]);
     output.code(3).stdout_contains("field is immutable").stdout_contains("--> new/manifests/csv.yaml:");
     output.stdout_contains("which OLM would write").stdout_contains("stay at the installed version");
-    run("check", "old", &[]).code(0).contains_nowhere("immutable");
+    run("check", "old", &["--preflight=CRDUpgradeSafety"]).code(0).contains_nowhere("immutable");
+    // OLM does not write the Deployment of somebody else.
+    run("check", "new", &[]).code(3).stdout_contains("error[OwnedByAnother]");
     let output = run("check", "new", &["--preflight=AdmissionDryRun", "-o", "json"]);
     output.code(3);
     let findings = found(&output).into_iter().filter(|(rule, ..)| rule == "ImmutableField");
@@ -291,7 +293,8 @@ fn a_version_that_lacks_a_crd_with_objects_loses_them() {
     let name = format!("samples.{}", bed.names.group);
     cp.apply_yaml(&bed.crd("first: {type: string}"));
     let labels = json!({"metadata": {"labels": {"olm.operatorframework.io/owner-kind": "ClusterExtension",
-        "olm.operatorframework.io/owner-name": ns}}});
+        "olm.operatorframework.io/owner-name": ns, "app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": ns, "meta.helm.sh/release-namespace": ns}}});
     assert_eq!(cp.api().patch(&bed.crd_path(), &labels).0, 200);
     eventually("the kind is served", || {
         let path = format!("/apis/{}/v1/namespaces/{ns}/samples", bed.names.group);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::affected::{AffectedInstallation, InstallationEffect};
-use gantry_core::text::{count, cut, markdown_code, markdown_code_block, sanitize};
+use gantry_core::text::{count, cut, markdown_code, markdown_code_block, sanitize, shell_word};
 
 /// The maximum number of lines about a channel, unless one package was asked for.
 const MOST_LINES_OF_CHANNEL: usize = 20;
@@ -36,6 +36,12 @@ pub struct ComparedCatalog {
     pub source: String,
     /// The number of packages.
     pub packages: usize,
+    /// The packages that cannot be read, by name, with the reason.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub unreadable: BTreeMap<String, String>,
+    /// The flag with which other commands read this catalog; empty if they read it anyway.
+    #[serde(skip)]
+    pub flag: String,
 }
 
 /// The number of parts of each change.
@@ -92,6 +98,15 @@ impl CatalogComparison {
         format!("packages: {packages}; bundles: {bundles}{deprecated}")
     }
 
+    /// The unreadable packages of the new catalog that are not among the differences.
+    fn unreadable(&self) -> impl Iterator<Item = (&String, &String)> {
+        let is_told = |name: &str| {
+            let mut packages = self.packages.iter().filter(|package| package.change == PartChange::Changed);
+            packages.any(|package| package.name == name && package.unreadable.is_some())
+        };
+        self.new.unreadable.iter().filter(move |(name, _)| !is_told(name))
+    }
+
     /// How many installations are affected; `None` if none were looked at.
     fn affected_summary(&self) -> Option<String> {
         let affected = self.affected.as_ref()?;
@@ -112,6 +127,13 @@ pub fn comparison_text(comparison: &CatalogComparison, is_complete: bool) -> Str
     } else {
         out.push_str("the catalogs have the same packages, channels, bundles and edges\n");
     }
+    for (package, why) in comparison.unreadable() {
+        out.push_str(&format!(
+            "! package {} of the new catalog cannot be read: {}\n",
+            sanitize(package),
+            sanitize(why)
+        ));
+    }
     if let Some(summary) = comparison.affected_summary() {
         out.push_str(&format!("\naffected: {summary}\n"));
     }
@@ -119,8 +141,9 @@ pub fn comparison_text(comparison: &CatalogComparison, is_complete: bool) -> Str
         out.push_str(&format!("\n{}\n", affected_heading(affected, |name| sanitize(name).into_owned())));
         out.push_str(&format!("  old catalog: {}\n", sanitize(affected.old.to_text())));
         out.push_str(&format!("  new catalog: {}\n", sanitize(affected.new.to_text())));
-        if let Some(help) = help(affected) {
-            out.push_str(&format!("  next: {help}\n"));
+        if let Some(next) = next_step(affected, &comparison.new.flag) {
+            let command = next.command.map(|command| format!(": {command}")).unwrap_or_default();
+            out.push_str(&format!("  next: {}{command}\n", next.text));
         }
     }
     out
@@ -135,6 +158,9 @@ pub fn comparison_markdown(comparison: &CatalogComparison, is_complete: bool) ->
         name(&comparison.new.source),
         if comparison.has_changes() { comparison.summary() } else { "no differences".to_owned() }
     );
+    for (package, why) in comparison.unreadable() {
+        out.push_str(&format!("\n**Package {} of the new catalog cannot be read:** {}\n", name(package), name(why)));
+    }
     if let Some(summary) = comparison.affected_summary() {
         out.push_str(&format!("\n**Affected:** {summary}\n"));
     }
@@ -142,8 +168,9 @@ pub fn comparison_markdown(comparison: &CatalogComparison, is_complete: bool) ->
         out.push_str(&format!("\n- {}\n", affected_heading(affected, name)));
         out.push_str(&format!("  - old catalog: {}\n", name(affected.old.to_text())));
         out.push_str(&format!("  - new catalog: {}\n", name(affected.new.to_text())));
-        if let Some(help) = help(affected) {
-            out.push_str(&format!("  - next: {}\n", name(&help)));
+        if let Some(next) = next_step(affected, &comparison.new.flag) {
+            let command = next.command.map(|command| format!(": {}", name(&command))).unwrap_or_default();
+            out.push_str(&format!("  - next: {}{command}\n", next.text));
         }
     }
     if comparison.has_changes() {
@@ -188,26 +215,42 @@ fn affected_heading(affected: &AffectedInstallation, name: impl Fn(&str) -> Stri
     format!("{kind} {}{at} ({installed}): {}", name(&affected.name), effects.join(", "))
 }
 
-/// The next step.
-fn help(affected: &AffectedInstallation) -> Option<String> {
+/// What to do, and the command for it.
+struct NextStep {
+    text: &'static str,
+    command: Option<String>,
+}
+
+/// The next step. `flag` names the new catalog.
+fn next_step(affected: &AffectedInstallation, flag: &str) -> Option<NextStep> {
     let has = |effect| affected.effects.contains(&effect);
-    let package = sanitize(&affected.package);
-    Some(match () {
-        () if has(InstallationEffect::PackageGone) => "no new version will be installed; move to a package that is \
-            still in the catalog, or keep the old catalog"
-            .to_owned(),
-        () if has(InstallationEffect::ChannelGone) => {
-            format!("name a channel that the new catalog has: gantry catalog {package}")
-        }
-        () if has(InstallationEffect::PinnedVersionGone) || has(InstallationEffect::NoLongerResolves) => format!(
-            "the versions of the new catalog, and what leads to them: gantry catalog {package}{}",
-            affected.installed.as_ref().map(|version| format!(" --from {}", sanitize(version))).unwrap_or_default()
+    let package = shell_word(&affected.package);
+    let with_flag = |command: String| match flag {
+        "" => command,
+        flag => format!("{command} {flag}"),
+    };
+    let (text, command) = match () {
+        () if has(InstallationEffect::PackageGone) => (
+            "no new version will be installed; move to a package that is still in the catalog, or keep the old catalog",
+            None,
         ),
+        () if has(InstallationEffect::ChannelGone) => {
+            ("name a channel that the new catalog has", Some(format!("gantry catalog {package}")))
+        }
+        () if has(InstallationEffect::PackageUnreadable) => {
+            ("keep the old catalog until its publisher has corrected the new one", None)
+        }
+        () if has(InstallationEffect::PinnedVersionGone) || has(InstallationEffect::NoLongerResolves) => {
+            let from = affected.installed.as_ref().map(|version| format!(" --from {}", shell_word(version)));
+            let command = format!("gantry catalog {package}{}", from.unwrap_or_default());
+            ("the versions of the new catalog, and what leads to them", Some(command))
+        }
         () if has(InstallationEffect::ResolvesElsewhere) && affected.needs_approval => {
-            "the update waits until its InstallPlan is approved".to_owned()
+            ("the update waits until its InstallPlan is approved", None)
         }
         () => return None,
-    })
+    };
+    Some(NextStep { text, command: command.map(|command| sanitize(&with_flag(command)).into_owned()) })
 }
 
 fn sign(change: PartChange) -> char {

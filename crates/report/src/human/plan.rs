@@ -6,8 +6,9 @@ use super::HumanOptions;
 use super::pen::Pen;
 use crate::view::counts::{ACTIONS, action_word};
 use crate::view::harm::HarmSummary;
+use crate::view::operators;
 use crate::{ChangeEntry, Report};
-use gantry_core::finding::{Action, ExtensionEntry, ResolvedBundle, SubscriptionEntry};
+use gantry_core::finding::Action;
 use gantry_core::text;
 use gantry_core::ui::color::TextRole;
 
@@ -28,76 +29,16 @@ pub fn write(report: &Report, options: &HumanOptions, pen: &mut Pen<'_>) -> io::
         return Ok(());
     }
     changes(report, options, pen)?;
-    extensions(report, pen)?;
-    subscriptions(report, pen)
+    for line in operators::lines(report) {
+        pen.line(&format!("{}{line}", " ".repeat(INDENT)))?;
+    }
+    Ok(())
 }
 
 /// Which objects suffer from what blocks.
 pub fn harm(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
     let Some(harm) = HarmSummary::new(report, None) else { return Ok(()) };
     pen.wrapped(&text::pad("Objects", INDENT), INDENT, &harm.sentence())
-}
-
-/// What each ClusterExtension resolves to.
-fn extensions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
-    for extension in &report.extensions {
-        let ExtensionEntry { name, package, installed, resolved, .. } = extension;
-        let versions = match (installed, resolved) {
-            (None, None) => "resolves to nothing".to_owned(),
-            (Some(installed), None) if installed.is_empty() => "resolves to nothing".to_owned(),
-            (Some(installed), None) if extension.error.is_none() => format!("stays at {installed}"),
-            (Some(installed), None) => format!("{installed} -> nothing"),
-            (installed, Some(resolved)) => {
-                let step = match installed {
-                    Some(installed) if *installed == resolved.version => format!("stays at {installed}"),
-                    Some(installed) => format!("{installed} -> {}", resolved.version),
-                    None => resolved.version.clone(),
-                };
-                let from: Vec<&str> =
-                    resolved.channels.iter().map(String::as_str).chain([resolved.catalog.as_str()]).collect();
-                format!("{step} ({})", from.join(", "))
-            }
-        };
-        let line = format!("extension {name}: {package} {versions}");
-        pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&line), 300)))?;
-        let is_new = |resolved: &&ResolvedBundle| installed.as_ref() != Some(&resolved.version);
-        if let Some(ResolvedBundle { image: Some(image), directory: None, version, .. }) =
-            resolved.as_ref().filter(is_new)
-        {
-            let note = format!(
-                "  content of {image} not checked: gantry catalog {package} {version} --bundle says how to get it for -f"
-            );
-            pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&note), 300)))?;
-        }
-    }
-    Ok(())
-}
-
-/// What classic OLM installs for each Subscription.
-fn subscriptions(report: &Report, pen: &mut Pen<'_>) -> io::Result<()> {
-    for entry in &report.subscriptions {
-        let SubscriptionEntry { name, namespace, package, channel, catalog, installed, resolved, .. } = entry;
-        let versions = match (installed, resolved) {
-            (Some(installed), None) => format!("{installed} -> nothing"),
-            (None, None) => "resolves to nothing".to_owned(),
-            (Some(installed), Some(resolved)) if installed == resolved => format!("stays at {installed}"),
-            (Some(installed), Some(resolved)) => format!("{installed} -> {resolved}"),
-            (None, Some(resolved)) => resolved.clone(),
-        };
-        let mut notes: Vec<&str> = [channel.as_str(), catalog].into_iter().filter(|text| !text.is_empty()).collect();
-        notes.extend(entry.edges.iter().map(String::as_str));
-        notes.extend(entry.starting_csv.then_some("startingCSV"));
-        notes.extend(entry.is_at_head.then_some("head of the channel"));
-        notes.extend(entry.needs_approval.then_some("approval Manual"));
-        let then = match entry.then.is_empty() {
-            true => String::new(),
-            false => format!(", then {}", entry.then.join(" -> ")),
-        };
-        let namespace = namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
-        let line = format!("subscription {namespace}{name}: {package} {versions} ({}){then}", notes.join(", "));
-        pen.line(&format!("{}{}", " ".repeat(INDENT), text::cut(&text::sanitize(&line), 300)))?;
-    }
-    Ok(())
 }
 
 /// The changed objects if they are few; otherwise those that are deleted, also if they are created again.

@@ -16,6 +16,7 @@ use super::view::counts::{action_counts, shown_shares};
 use super::view::groups::{self, Block, CausesAtPlace, RuleBlocks};
 use super::view::harm::HarmSummary;
 use super::view::library::{LibraryBump, take_bumps};
+use super::view::operators;
 use super::view::overview::{OverviewRow, list_names, overview_rows};
 use super::view::phrases;
 use super::{FormatWriter, LiveGroup, Report, ReportContext, ReportList, words};
@@ -87,6 +88,17 @@ fn render_head(report: &Report, causes: &[ObjectCauses<'_>], around: ReportConte
         let plan = action_counts(&report.changes);
         let plan = if plan.is_empty() { plan } else { format!(", plan: {}", bare(&plan)) };
         text.push_str(&format!("\nTarget {}{plan}\n", code(&words::line(&report.target, 200))));
+    }
+    let operators = operators::lines(report);
+    if !operators.is_empty() {
+        text.push('\n');
+        for line in operators.iter().take(TOLD) {
+            let indent = if line.starts_with(' ') { "  " } else { "" };
+            text.push_str(&format!("{indent}- {}\n", bare(line.trim_start())));
+        }
+        if operators.len() > TOLD {
+            text.push_str(&format!("- and {} more lines about operators\n", operators.len() - TOLD));
+        }
     }
     let harm = HarmSummary::new(report, around.list);
     text.extend(harm.map(|harm| format!("\nObjects: {}\n", bare(&harm.sentence()))));

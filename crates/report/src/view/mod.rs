@@ -10,6 +10,7 @@
 //! library   what a bump of a library changes as one
 //! presets   the verdict of each preset
 //! counts    how many, and how many of them are shown
+//! operators what OLM installs
 //! overview  many clusters side by side
 //! verdict   the last line
 //! ```
@@ -22,6 +23,7 @@ pub mod groups;
 pub mod harm;
 pub mod library;
 mod line_index;
+pub mod operators;
 pub mod overview;
 pub mod phrases;
 pub mod presets;

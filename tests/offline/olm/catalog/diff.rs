@@ -260,6 +260,22 @@ fn markdown_is_for_a_pull_request() {
 }
 
 #[test]
+fn a_package_that_cannot_be_read_is_named_and_affects_what_installs_it() {
+    let folder = catalogs();
+    let broken = [NEW, &bundle("1.1.0", "x:3").replace("version: 1.1.0", "version: [1]")].concat();
+    std::fs::write(folder.path().join("broken.yaml"), broken).expect("a file");
+    let args = ["old.yaml", "broken.yaml", "p", "-f", "installed.yaml", "--name", "one", "-o", "json"];
+    let json: serde_json::Value = serde_json::from_str(&diff(folder.path(), &args).code(0).stdout).expect("JSON");
+    let affected = json["affected"].as_array().expect("a list");
+    let classic = affected.iter().find(|one| one["kind"] == "Subscription").expect("the Subscription");
+    assert!(classic["effects"].as_array().unwrap().contains(&"packageUnreadable".into()), "{classic}");
+    assert!(classic["new"]["error"].as_str().unwrap().starts_with("package p cannot be read"), "{classic}");
+    assert_eq!(json["new"]["unreadable"].as_object().unwrap().len(), 1);
+    let same = diff(folder.path(), &["broken.yaml", "broken.yaml"]).code(0);
+    assert!(same.stdout.contains("! package p of the new catalog cannot be read: "), "{}", same.stdout);
+}
+
+#[test]
 fn the_exit_code_says_whether_they_differ_if_asked() {
     let folder = catalogs();
     diff(folder.path(), &["old.yaml", "new", "--detailed-exitcode"]).code(4);

@@ -175,6 +175,35 @@ fn a_bundle_that_olm_does_not_install_does_not_pass_a_default_check() {
 }
 
 #[test]
+fn an_object_of_another_owner_blocks_also_if_it_would_not_change() {
+    let csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: p.v1.0.0}\nspec: \
+               {version: 1.0.0, installModes: [{type: AllNamespaces, supported: true}]}\n";
+    let service =
+        "apiVersion: v1\nkind: Service\nmetadata: {name: metrics, namespace: operators}\nspec: {ports: [{port: 80}]}\n";
+    let stage = Stage::new().catalog("c", &chained(&["1.0.0"])).bundle(&format!("{csv}---\n{service}"));
+    let stage = stage.desired(extension(json!({"packageName": "p"})));
+    assert_eq!(stage.check().code(0).rules(), [""; 0]);
+    stage.write("live/service.yaml", service);
+    let ran = stage.check().code(3);
+    assert_eq!(ran.rules(), ["OwnedByAnother"]);
+    assert!(ran.found()[0].1.starts_with("Service 'metrics' already exists"), "{}", ran.stdout);
+}
+
+#[test]
+fn configuration_that_the_release_does_not_have_is_a_warning() {
+    let mut desired = extension(json!({"packageName": "p"}));
+    desired["spec"]["config"] = json!({"configType": "Inline", "inline": {"watchNamespace": "operators"}});
+    let check = |olm: &str| {
+        let stage = Stage::new().catalog("c", &chained(&["1.0.0"])).desired(&desired);
+        stage.gantry(&["check", "--preflight=ExtensionResolution", "-o", "json", "--olm", olm])
+    };
+    let ran = check("v1.4").code(0);
+    assert_eq!(ran.rules(), ["ExtensionInvalid"]);
+    assert!(ran.found()[0].1.contains("has spec.config, which OLM v1.4 does not have"), "{}", ran.stdout);
+    assert!(!check("v1.5").rules().contains(&"ExtensionInvalid".to_owned()));
+}
+
+#[test]
 fn the_plan_says_that_the_content_of_an_image_was_not_checked() {
     let blob = |version: &str| {
         json!({"schema": "olm.bundle", "package": "p", "name": format!("p.v{version}"), "image": format!("x/p:{version}"),
@@ -189,6 +218,9 @@ fn the_plan_says_that_the_content_of_an_image_was_not_checked() {
     let shown = plan("1.0.0");
     let expected = "extension e: p 1.0.0 -> 1.1.0 (a, c)\n           content of x/p:1.1.0 not checked: gantry catalog p 1.1.0 --bundle says how to get it for -f\n";
     assert!(shown.contains(expected), "{shown}");
+    let stage = Stage::new().catalog("c", &text).desired(extension(json!({"packageName": "p", "channels": ["a"]})));
+    let markdown = stage.gantry(&["check", "--preflight", "ExtensionResolution", "-o", "markdown"]).stdout;
+    assert!(markdown.contains("\n- extension e: p 1.1.0 (a, c)\n  - content of "), "{markdown}");
     // Nothing new is installed.
     let shown = plan("1.1.0");
     assert!(shown.contains("stays at 1.1.0") && !shown.contains("not checked"), "{shown}");

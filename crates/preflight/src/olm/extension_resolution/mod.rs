@@ -34,7 +34,7 @@ use crate::{
     ViolationsFound,
 };
 use gantry_cluster::service::ServiceUrl;
-use gantry_core::finding::ExtensionEntry;
+use gantry_core::finding::{ExtensionEntry, Severity};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{Resource, Step};
 use gantry_core::text::sanitize;
@@ -203,6 +203,7 @@ async fn check(options: ResolutionOptions, context: &Context<'_>) -> Result<Viol
     let is_valid = |asked: &&RequestedExtension| of_plan.wrong.iter().all(|(change, ..)| *change != asked.change);
     let asked: Vec<RequestedExtension> =
         of_plan.asked.iter().filter(is_valid).map(|asked| constrained(asked, options.constraints)).collect();
+    found.violations.extend(asked.iter().filter_map(|asked| without_config(asked, judged)));
     found.violations.extend(bundles::check(&asked, judged.olm, context));
     found.violations.extend(owners::of_bundles(&asked, context).await);
     let installers = match context.olm.installers().await {
@@ -334,6 +335,22 @@ fn invalid(of_plan: &OfPlan) -> Vec<Violation> {
             violation(&rules::EXTENSION_INVALID, *change, message.clone(), help.into(), at.clone())
         })
         .collect()
+}
+
+/// A warning about configuration that this OLM does not have, so that nothing of it takes effect.
+fn without_config(asked: &RequestedExtension, judged: JudgedRelease) -> Option<Violation> {
+    if asked.extension.config.is_null() || judged.olm.has_config() {
+        return None;
+    }
+    let message = format!(
+        "ClusterExtension {} has spec.config, which {} does not have: the API server drops it, and the bundle is installed \
+         without it",
+        sanitize(&asked.extension.name),
+        judged.olm
+    );
+    let help = "remove it, or upgrade OLM: what is rendered and checked here has this configuration";
+    let at = vec!["spec".into(), "config".into()];
+    Some(violation(&rules::EXTENSION_INVALID, asked.change, message, help.into(), at).severity(Severity::Warning))
 }
 
 /// The errors that `opm validate` reports for the package.

@@ -12,7 +12,7 @@ use super::ownership::{Installation, REVISIONS};
 use super::rules::{INSTALL_NAMESPACE_MISSING, OWNED_BY_ANOTHER, PACKAGE_INSTALLED_TWICE, SERVICE_ACCOUNT_MISSING};
 use super::{RequestedExtension, ViolationsFound, violation};
 use crate::rule::RuleDoc;
-use crate::{Context, CouldNotCheck, Violation};
+use crate::{Context, CouldNotCheck, Violation, ViolationSubject};
 use gantry_cluster::{Gvk, ObjectToRead};
 use gantry_core::problem::Problem;
 use gantry_core::resource::{ObjectRef, Resource, Step};
@@ -263,7 +263,12 @@ pub async fn of_bundles(asked: &[RequestedExtension], context: &Context<'_>) -> 
         };
         let help = installation.help(object, &resource);
         let help = format!("bundle {} contains it, but {whose}; {help}", bundle.to_text());
-        violations.push(violation(&OWNED_BY_ANOTHER, index, message, help, vec!["kind".into()]));
+        let mut found = violation(&OWNED_BY_ANOTHER, index, message, help, vec!["kind".into()]);
+        // OLM refuses an object of another owner whether or not it would change it.
+        if let Some(bundle) = change.desired.bundle.filter(|_| change.action.leaves_alone()) {
+            found = Violation { subject: ViolationSubject::Bundle(bundle), at: Vec::new(), ..found };
+        }
+        violations.push(found);
     }
     violations
 }

@@ -72,7 +72,7 @@ impl Installation<'_> {
     /// How an object can come under the extension without the loss of data. `resource` is what kubectl names it by.
     pub fn help(&self, object: &ObjectRef, resource: &str) -> String {
         let Extension { name, namespace, .. } = self.extension;
-        let keep = if object.is_crd() { "keep the CRD, because deleting it deletes all its objects. " } else { "" };
+        let keep = if object.is_crd() { "keep the CRD, because deleting it deletes all its objects; " } else { "" };
         if self.is_boxcutter {
             return format!(
                 "{keep}OLM v1 does not take it over: remove this ClusterExtension, or install it into a cluster without \
@@ -82,7 +82,7 @@ impl Installation<'_> {
         let place = object.namespace.as_ref().map_or(String::new(), |namespace| format!(" -n {}", sanitize(namespace)));
         let (name, namespace, of) = (sanitize(name), sanitize(namespace), sanitize(&object.name));
         format!(
-            "{keep}Stop the other installation from managing it (for a Helm release: annotate it \
+            "{keep}stop the other installation from managing it (for a Helm release: annotate it \
              helm.sh/resource-policy=keep before helm uninstall), and then hand it over:\n\
              kubectl label --overwrite {resource} {of}{place} {MANAGED_BY}=Helm\n\
              kubectl annotate --overwrite {resource} {of}{place} {HELM_RELEASE}={name} {HELM_NAMESPACE}={namespace}"
