@@ -29,17 +29,17 @@ const DELETE_SCALARS: &str = "$deleteFromPrimitiveList/";
 /// A JSON map.
 type Fields = Map<String, Value>;
 /// The error says why client-go makes no patch.
-type Result<T> = std::result::Result<T, String>;
+type PatchResult<T> = std::result::Result<T, String>;
 
 /// The strategic merge patch that brings `live` to the manifest `new`, and removes what only the manifest `former` has.
 ///
 /// # Errors
 /// The manifests have something that the kind cannot have, such as an item of a list without its key.
-pub fn three_way_patch(former: &Value, new: &Value, live: &Value, schema: PatchSchema<'_>) -> Result<Value> {
+pub fn three_way_patch(former: &Value, new: &Value, live: &Value, schema: PatchSchema<'_>) -> PatchResult<Value> {
     let [former, new, live] = [former, new, live].map(|object| object.as_object().ok_or("not an object"));
     let (former, new, live) = (former?, new?, live?);
-    let delta = diff::diff_maps(live, new, schema, diff::Wanted::ADDITIONS)?;
-    let deletions = diff::diff_maps(former, new, schema, diff::Wanted::DELETIONS)?;
+    let delta = diff::diff_maps(live, new, schema, diff::PatchPart::ADDITIONS)?;
+    let deletions = diff::diff_maps(former, new, schema, diff::PatchPart::DELETIONS)?;
     merge_patches(deletions, delta, schema).map(Value::Object)
 }
 
@@ -99,7 +99,7 @@ fn is_same(a: &Value, b: &Value) -> bool {
 /// Adds the changes of the patch `delta` to the patch `deletions`.
 ///
 /// Source: `mergeMap`, with `MergeOptions{}`
-fn merge_patches(mut deletions: Fields, mut delta: Fields, schema: PatchSchema<'_>) -> Result<Fields> {
+fn merge_patches(mut deletions: Fields, mut delta: Fields, schema: PatchSchema<'_>) -> PatchResult<Fields> {
     if delta.get(DIRECTIVE).is_some_and(|directive| directive == DELETE) {
         return Ok(Fields::new());
     }

@@ -96,7 +96,7 @@ pub(super) fn find_upgrades_of(release: &HelmRelease, changes: &mut [Change]) ->
 }
 
 /// Group, kind, namespace and name: the version is none of what Helm tells objects apart by.
-type Place = (String, String, Option<String>, String);
+type RecordedPlace = (String, String, Option<String>, String);
 
 /// A release that is installed.
 pub(super) struct InstalledRelease {
@@ -104,7 +104,7 @@ pub(super) struct InstalledRelease {
     /// Whether OLM has installed it.
     is_of_olm: bool,
     namespace: String,
-    objects: BTreeMap<Place, Value>,
+    objects: BTreeMap<RecordedPlace, Value>,
     /// The owner reference that OLM gives to its objects.
     owner: Option<Value>,
 }
@@ -136,7 +136,7 @@ impl InstalledRelease {
 
     /// The objects in its manifests.
     pub(super) fn objects(&self) -> impl Iterator<Item = ObjectRef> {
-        let object = |(place, object): (&Place, &Value)| {
+        let object = |(place, object): (&RecordedPlace, &Value)| {
             let (_, kind, namespace, name) = place.clone();
             let api_version = object["apiVersion"].as_str()?.to_owned();
             let namespace = namespace.or_else(|| Some(self.namespace.clone()));

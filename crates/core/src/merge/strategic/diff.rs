@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::lists::{self, Items, order, scalar_text};
 use super::schema::{PatchHint, PatchSchema};
-use super::{DELETE, DELETE_SCALARS, DIRECTIVE, Fields, ORDER, RETAIN_KEYS, Result};
+use super::{DELETE, DELETE_SCALARS, DIRECTIVE, Fields, ORDER, PatchResult, RETAIN_KEYS};
 
 /// The half of the differences that a patch gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,31 +17,31 @@ pub enum Half {
 
 /// What a patch gets.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted {
+pub struct PatchPart {
     half: Half,
     /// Whether it names the fields that stay.
     retains_keys: bool,
 }
 
-impl Wanted {
+impl PatchPart {
     /// What is added or changed.
-    pub const ADDITIONS: Wanted = Wanted { half: Half::Additions, retains_keys: false };
+    pub const ADDITIONS: PatchPart = PatchPart { half: Half::Additions, retains_keys: false };
     /// What is removed.
-    pub const DELETIONS: Wanted = Wanted { half: Half::Deletions, retains_keys: false };
+    pub const DELETIONS: PatchPart = PatchPart { half: Half::Deletions, retains_keys: false };
 
     fn adds(self) -> bool {
         self.half == Half::Additions
     }
 
     fn below(self, hint: &PatchHint) -> Self {
-        Wanted { retains_keys: hint.retains_keys, ..self }
+        PatchPart { retains_keys: hint.retains_keys, ..self }
     }
 }
 
 /// The patch from one map to another.
 ///
 /// Source: `diffMaps`
-pub fn diff_maps(old: &Fields, new: &Fields, schema: PatchSchema<'_>, wanted: Wanted) -> Result<Fields> {
+pub fn diff_maps(old: &Fields, new: &Fields, schema: PatchSchema<'_>, wanted: PatchPart) -> PatchResult<Fields> {
     let mut patch = Fields::new();
     for (key, value) in new {
         let known = match old.get(key) {
@@ -86,8 +86,8 @@ fn diff_map(
     new: &Fields,
     patch: &mut Fields,
     schema: PatchSchema<'_>,
-    wanted: Wanted,
-) -> Result<()> {
+    wanted: PatchPart,
+) -> PatchResult<()> {
     let (below, hint) = match schema.member(key) {
         Err(_) if old == new => return Ok(()),
         found => found?,
@@ -111,8 +111,8 @@ fn diff_list(
     new: &[Value],
     patch: &mut Fields,
     schema: PatchSchema<'_>,
-    wanted: Wanted,
-) -> Result<()> {
+    wanted: PatchPart,
+) -> PatchResult<()> {
     let (below, hint) = match schema.items_of(key) {
         Err(_) if old == new => return Ok(()),
         found => found?,
@@ -144,7 +144,13 @@ struct ListDiff {
 }
 
 /// Source: `diffLists`
-fn diff_lists(old: &[Value], new: &[Value], key: &str, schema: PatchSchema<'_>, wanted: Wanted) -> Result<ListDiff> {
+fn diff_lists(
+    old: &[Value],
+    new: &[Value],
+    key: &str,
+    schema: PatchSchema<'_>,
+    wanted: PatchPart,
+) -> PatchResult<ListDiff> {
     if old.is_empty() {
         let patch = if wanted.adds() { new.to_vec() } else { Vec::new() };
         return Ok(ListDiff { patch, ..ListDiff::default() });
@@ -176,15 +182,15 @@ fn diff_items(
     new: &[Value],
     key: &str,
     schema: PatchSchema<'_>,
-    wanted: Wanted,
-) -> Result<(Vec<Value>, Vec<Value>)> {
-    let sorted = |list: &[Value]| -> Result<Vec<(String, Value)>> {
+    wanted: PatchPart,
+) -> PatchResult<(Vec<Value>, Vec<Value>)> {
+    let sorted = |list: &[Value]| -> PatchResult<Vec<(String, Value)>> {
         let keyed = |item: &Value| match item.get(key) {
             Some(value) => Ok((scalar_text(value), item.clone())),
             None => Err(lists::no_key(item, key)),
         };
         // Go compares with <=, which turns the order of equal items round.
-        let mut sorted = list.iter().rev().map(keyed).collect::<Result<Vec<_>>>()?;
+        let mut sorted = list.iter().rev().map(keyed).collect::<PatchResult<Vec<_>>>()?;
         sorted.sort_by(|(a, _), (b, _)| a.cmp(b));
         Ok(sorted)
     };
@@ -224,7 +230,7 @@ fn diff_items(
 /// The scalars that are added, and those that leave.
 ///
 /// Source: `diffListsOfScalars`
-fn diff_scalars(old: &[Value], new: &[Value], wanted: Wanted) -> (Vec<Value>, Vec<Value>) {
+fn diff_scalars(old: &[Value], new: &[Value], wanted: PatchPart) -> (Vec<Value>, Vec<Value>) {
     let sorted = |list: &[Value]| {
         let mut list = list.to_vec();
         list.sort_by_key(scalar_text);

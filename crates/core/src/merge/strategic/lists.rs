@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema::PatchSchema;
-use super::{DELETE, DIRECTIVE, Fields, ORDER, Result, merge_patches, without_directives};
+use super::{DELETE, DIRECTIVE, Fields, ORDER, PatchResult, merge_patches, without_directives};
 
 /// What is in a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Items {
 /// What is in these lists.
 ///
 /// Source: `sliceElementType`
-pub fn items(lists: &[&[Value]]) -> Result<Items> {
+pub fn items(lists: &[&[Value]]) -> PatchResult<Items> {
     let mut all = lists.iter().copied().flatten();
     let first = all.next().ok_or("no elements in any of the given slices")?;
     if first.is_array() {
@@ -71,7 +71,7 @@ fn is_delete(item: &Value) -> bool {
 /// The items in the order of another list. Directives that delete come last.
 ///
 /// Source: `normalizeSliceOrder`
-pub fn order(list: Vec<Value>, by: &[Value], key: &str, kind: Items) -> Result<Vec<Value>> {
+pub fn order(list: Vec<Value>, by: &[Value], key: &str, kind: Items) -> PatchResult<Vec<Value>> {
     let mut deleted = Vec::new();
     let mut list = list;
     if kind == Items::Maps {
@@ -106,7 +106,7 @@ fn merge_sorted(left: Vec<Value>, right: Vec<Value>, by: &[Value], key: &str, ki
 /// The items in the order of the patch, and those that it lacks between them.
 ///
 /// Source: `normalizeElementOrder`, after `partitionMapsByPresentInList`
-fn enforce_order(merged: Vec<Value>, by: &[Value], old: &[Value], key: &str, kind: Items) -> Result<Vec<Value>> {
+fn enforce_order(merged: Vec<Value>, by: &[Value], old: &[Value], key: &str, kind: Items) -> PatchResult<Vec<Value>> {
     let (named, others) = merged.into_iter().partition(|item: &Value| index(by, item, key, kind).is_some());
     let (named, others) = (order(named, by, key, kind)?, order(others, old, key, kind)?);
     Ok(merge_sorted(others, named, old, key, kind))
@@ -115,7 +115,7 @@ fn enforce_order(merged: Vec<Value>, by: &[Value], old: &[Value], key: &str, kin
 /// Two patches of one list.
 ///
 /// Source: `mergeSlice`
-pub fn merge(old: Vec<Value>, new: Vec<Value>, key: &str, schema: PatchSchema<'_>) -> Result<Vec<Value>> {
+pub fn merge(old: Vec<Value>, new: Vec<Value>, key: &str, schema: PatchSchema<'_>) -> PatchResult<Vec<Value>> {
     if old.is_empty() && new.is_empty() {
         return Ok(old);
     }
@@ -153,7 +153,7 @@ pub fn merge(old: Vec<Value>, new: Vec<Value>, key: &str, schema: PatchSchema<'_
 /// Refuses a patch whose items are in another order than the directive says, such as two items of one key.
 ///
 /// Source: `validatePatchWithSetOrderList`
-fn require_order(list: &[Value], by: &[Value], key: &str) -> Result<()> {
+fn require_order(list: &[Value], by: &[Value], key: &str) -> PatchResult<()> {
     if list.is_empty() || by.is_empty() {
         return Ok(());
     }
@@ -163,7 +163,7 @@ fn require_order(list: &[Value], by: &[Value], key: &str) -> Result<()> {
         if !places.any(|place| identity(place, key, kind) == identity(item, key, kind)) {
             return Err(format!(
                 "the order in patch list doesn't match $setElementOrder list, at {}",
-                shown(item, key)
+                name_item(item, key)
             ));
         }
     }
@@ -171,14 +171,14 @@ fn require_order(list: &[Value], by: &[Value], key: &str) -> Result<()> {
 }
 
 /// What names an item in a message, without its values, which may be secret.
-fn shown(item: &Value, key: &str) -> String {
+fn name_item(item: &Value, key: &str) -> String {
     item.get(key).map_or_else(|| "a value".to_owned(), |value| format!("{key} {value}"))
 }
 
 /// Merges the lists of two patches for which the second one sets the order.
 ///
 /// Source: `mergePatchIntoOriginal`
-pub fn merge_ordered(old: &mut Fields, new: &mut Fields, schema: PatchSchema<'_>) -> Result<()> {
+pub fn merge_ordered(old: &mut Fields, new: &mut Fields, schema: PatchSchema<'_>) -> PatchResult<()> {
     let orders: Vec<String> = new.keys().filter(|key| key.starts_with(ORDER)).cloned().collect();
     for directive in orders {
         let Some(Value::Array(by)) = new.shift_remove(&directive) else { continue };
