@@ -281,7 +281,7 @@ fn a_bundle_whose_requirements_cannot_be_met_is_passed_over() {
     assert_eq!((resolved(&ran), ran.rules()), (json!("1.1.0"), vec!["DependencyInstalled".to_owned()]));
     // Nothing else can be installed.
     let only = subscription("s", json!({"startingCSV": "p.v1.1.0"}));
-    let ran = check_in(&unmet(&["1.0.0"]), &[group.clone()], &[only]).code(3);
+    let ran = check_in(&unmet(&["1.0.0"]), std::slice::from_ref(&group), &[only]).code(3);
     assert_eq!(ran.rules(), ["RequiredPackageMissing"]);
 }
 
