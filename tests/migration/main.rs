@@ -7,6 +7,7 @@
 mod support;
 
 mod deploys;
+mod every_request;
 mod faults;
 mod losses;
 mod moves;

@@ -110,10 +110,15 @@ impl StoredSamples {
         object
     }
 
+    /// The key of the object in etcd.
+    pub fn key(&self, name: &str) -> String {
+        let namespace = if self.is_cluster_scoped { String::new() } else { format!("{}/", self.bed.names.namespace) };
+        format!("/registry/{}/samples/{namespace}{name}", self.bed.names.group)
+    }
+
     /// The object as etcd has it.
     pub fn stored(&self, name: &str) -> Value {
-        let namespace = if self.is_cluster_scoped { String::new() } else { format!("{}/", self.bed.names.namespace) };
-        self.cp.stored(&format!("/registry/{}/samples/{namespace}{name}", self.bed.names.group))
+        self.cp.stored(&self.key(name))
     }
 
     /// The version that the object is stored at.

@@ -190,6 +190,11 @@ impl Running {
         assert!(status.success(), "gantry has already ended:\n{}", self.stderr.text());
     }
 
+    /// Waits until it has ended, for at most this time. Returns whether it has.
+    pub fn ends_within(&self, limit: Duration) -> bool {
+        self.stdout.wait_within(limit, |_, ended| ended)
+    }
+
     /// Kills it at once, without a chance to react.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill gantry");

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
+use futures::{StreamExt as _, stream};
 use http::{HeaderValue, Request, Response, header};
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kube::client::{Body, ClientBuilder};
@@ -109,8 +111,12 @@ enum Action {
     Header(&'static str, Vec<u8>),
     Cut,
     LoseAnswer,
+    HalveAnswer,
     Refuse,
 }
+
+type Failure = Box<dyn Error + Send + Sync>;
+type Answer = UnsyncBoxBody<Bytes, Failure>;
 
 struct Rule {
     when: When,
@@ -219,7 +225,7 @@ impl Proxy {
         self.rule(when, Action::Answer(status, content_type, body.to_owned()));
     }
 
-    /// Adds a header to the server's answer to a matching request.
+    /// Adds a header to the answer to a matching request: to the server's, or to that of a later rule.
     pub fn add_header(&self, when: When, name: &'static str, value: &[u8]) {
         self.rule(when, Action::Header(name, value.to_owned()));
     }
@@ -246,6 +252,11 @@ impl Proxy {
     /// Forwards a matching request, lets the server execute it, and closes the connection instead of answering.
     pub fn lose_answer(&self, when: When) {
         self.rule(when, Action::LoseAnswer);
+    }
+
+    /// Forwards a matching request, lets the server execute it, and closes the connection after half of the answer's body.
+    pub fn halve_answer(&self, when: When) {
+        self.rule(when, Action::HalveAnswer);
     }
 
     /// From a matching request on, including that request, closes all connections and refuses new ones, like a dead
@@ -320,7 +331,7 @@ struct Handler {
 
 impl Handler {
     /// An error makes the connection's server close it without an answer.
-    async fn handle(self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+    async fn handle(self, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let recorded = Recorded {
             method: request.method().to_string(),
             path: request.uri().path().to_owned(),
@@ -330,7 +341,7 @@ impl Handler {
             }),
         };
         let actions = lock(&self.state).note(recorded);
-        let mut lose_answer = false;
+        let (mut lose_answer, mut halve_answer) = (false, false);
         let mut late = Vec::new();
         let mut headers = Vec::new();
         for action in actions {
@@ -338,12 +349,16 @@ impl Handler {
                 Action::Hook(hook) => tokio::task::spawn_blocking(move || hook()).await?,
                 Action::LateHook(hook) => late.push(hook),
                 Action::Answer(status, content_type, body) => {
-                    let response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
-                    return Ok(response.body(Body::from(body.into_bytes()))?);
+                    let mut response = Response::builder().status(status).header(header::CONTENT_TYPE, content_type);
+                    for (name, value) in headers {
+                        response = response.header(name, value);
+                    }
+                    return Ok(response.body(Body::from(body.into_bytes()))?.map(answer));
                 }
                 Action::Header(name, value) => headers.push((name, HeaderValue::from_bytes(&value)?)),
                 Action::Cut => return Err("cut by the test".into()),
                 Action::LoseAnswer => lose_answer = true,
+                Action::HalveAnswer => halve_answer = true,
                 Action::Refuse => {
                     self.refuse.send_replace(true);
                     // The accepting task stops this task with all others.
@@ -358,10 +373,14 @@ impl Handler {
         for (name, value) in headers {
             response.headers_mut().append(name, value);
         }
-        if lose_answer { Err("answer lost by the test".into()) } else { Ok(response) }
+        match (lose_answer, halve_answer) {
+            (true, _) => Err("answer lost by the test".into()),
+            (false, true) => half(response).await,
+            (false, false) => Ok(response.map(answer)),
+        }
     }
 
-    async fn pass_on(&self, request: Request<Incoming>) -> Result<Response<Body>, Box<dyn Error + Send + Sync>> {
+    async fn pass_on(&self, request: Request<Incoming>) -> Result<Response<Body>, Failure> {
         let (mut parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         // These headers describe the connection to the proxy, not the request.
@@ -375,6 +394,25 @@ impl Handler {
         *response.version_mut() = http::Version::HTTP_11;
         Ok(response)
     }
+}
+
+fn answer(body: Body) -> Answer {
+    body.map_err(Failure::from).boxed_unsync()
+}
+
+/// The same response, whose body ends in its middle.
+async fn half(response: Response<Body>) -> Result<Response<Answer>, Failure> {
+    let (mut parts, body) = response.into_parts();
+    let mut bytes = body.collect().await?.to_bytes();
+    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes.len()));
+    bytes.truncate(bytes.len() / 2);
+    // What is written before a body fails is sent only when the body keeps the connection waiting.
+    let end = async {
+        tokio::task::yield_now().await;
+        Err("cut by the test".into())
+    };
+    let body = stream::iter([Ok(Frame::data(bytes))]).chain(stream::once(end));
+    Ok(Response::from_parts(parts, StreamBody::new(body).boxed_unsync()))
 }
 
 fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {

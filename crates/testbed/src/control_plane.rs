@@ -352,9 +352,15 @@ impl ControlPlane {
 
     /// Writes an object directly to etcd, for objects that the API server would reject.
     pub fn store(&self, key: &str, object: &Value) {
+        self.store_all([(key.to_owned(), object.clone())]);
+    }
+
+    /// Writes up to 128 objects directly to etcd, in one transaction: far faster than requests to the API server.
+    pub fn store_all(&self, objects: impl IntoIterator<Item = (String, Value)>) {
         let etcd = Api::new(&self.etcd_url, None, None);
-        let pair = json!({"key": BASE64.encode(key), "value": BASE64.encode(object.to_string())});
-        let (status, answer) = etcd.post("/v3/kv/put", &pair);
+        let put = |(key, object): (String, Value)| json!({"requestPut": {"key": BASE64.encode(key), "value": BASE64.encode(object.to_string())}});
+        let puts: Vec<Value> = objects.into_iter().map(put).collect();
+        let (status, answer) = etcd.post("/v3/kv/txn", &json!({"success": puts}));
         assert_eq!(status, 200, "{answer}");
     }
 
