@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::common::{ConfigFlags, IdentityArgs, OutputArgs, TargetArgs};
-use gantry_core::options::{DiffKind, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves};
+use gantry_core::options::{
+    DiffKind, MigrationWriterFlag, PermissionPurpose, PresetFlag, PruneFlag, PruneMax, Shard, Waves,
+};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::render;
 use gantry_deploy::config::SettingFlags;
@@ -312,6 +314,14 @@ pub struct PermissionsArgs {
     #[arg(long, requires = "purpose")]
     pub objects: bool,
 
+    /// Also the rights of deploy --migrate, which moves the stored objects of the CRDs among the manifests
+    #[arg(long)]
+    pub migrate: bool,
+
+    /// For a migration with --using server, by the server's own migrator
+    #[arg(long, value_name = "gantry|server", requires = "purpose")]
+    pub using: Option<MigrationWriterFlag>,
+
     /// The app that the objects belong to; finding, deleting and recording its members requires more rights
     #[arg(short = 'a', long, value_name = "NAME")]
     pub app: Option<String>,
@@ -334,7 +344,7 @@ pub struct PermissionsArgs {
     #[arg(long = "as-group", value_name = "GROUP")]
     pub groups: Vec<String>,
 
-    /// The name of the Roles, ClusterRoles and bindings [default: gantry-deploy or gantry-snapshot]
+    /// The name of the Roles, ClusterRoles and bindings [default: gantry-deploy, gantry-snapshot or gantry-migrate]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 }

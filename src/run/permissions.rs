@@ -43,6 +43,13 @@ use gantry_preflight::{Check, CheckLookup, FindLookups, UNKNOWN_LOOKUPS, registr
 /// The manifests, as text.
 pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
     check_name(name_of(args))?;
+    if args.using.is_some() && args.purpose != Some(PermissionPurpose::Migrate) {
+        return Err(Error::usage(Problem::new("--using is about a migration").help("say --for migrate")));
+    }
+    if args.migrate && !matches!(args.purpose, None | Some(PermissionPurpose::Deploy)) {
+        let problem = Problem::new("--migrate is about a deploy");
+        return Err(Error::usage(problem.help("leave it out; --for migrate prints the rights of gantry migrate")));
+    }
     if args.purpose == Some(PermissionPurpose::Snapshot) {
         return of_snapshot::run(args, host).await;
     }
@@ -194,6 +201,10 @@ async fn print(
             let name = if name.is_empty() { &app.name } else { name };
             needs.extend(needs_of_kapp(name, &app, target).await?);
         }
+    }
+    if args.migrate {
+        let crds = plan.changes.iter().map(|change| &change.desired.object).filter(|object| object.is_crd());
+        needs.extend(crds.flat_map(|crd| of_migration::of_crd(&crd.name)));
     }
     needs.extend(needs_of_helm_releases(args, settings, plan, target).await?);
     if super::app::waits(settings) {

@@ -104,6 +104,7 @@ pub async fn plan_and_check(
         foreign = foretold.refusals;
     }
     plan.lookups.extend(migrating.lookups());
+    plan.migrates = migrating.moves_any();
     drop(stage);
     let (graph, order) = graph::sort_changes(&plan.changes, &plan.removals, &settings.rules.bindings, policy.waits)?;
     plan.graph = graph;

@@ -11,6 +11,7 @@ mod every_request;
 mod faults;
 mod losses;
 mod moves;
+mod permissions;
 mod refusals;
 mod samples;
 mod server_migrator;

@@ -46,6 +46,17 @@ enum MigrationState {
 }
 
 impl<'a> ServerMigrator<'a> {
+    /// The API at its newest version. RBAC does not tell versions apart.
+    pub fn newest_resource() -> Resource {
+        Resource {
+            group: GROUP.into(),
+            version: VERSIONS[0].into(),
+            kind: KIND.into(),
+            plural: "storageversionmigrations".into(),
+            namespaced: false,
+        }
+    }
+
     /// Finds the API.
     ///
     /// # Errors

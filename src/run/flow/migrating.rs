@@ -66,6 +66,11 @@ impl MigratingCrds {
 
     /// What it takes, for the check of the rights.
     pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
+    /// Whether this deploy moves objects, or has moved them.
+    pub fn moves_any(&self) -> bool {
+        !(self.before.is_empty() && self.after.is_empty() && self.done.is_empty())
+    }
+
         self.before.union(&self.after).flat_map(|crd| {
             let object = Arc::new(ObjectRef::crd(crd));
             let otherwise = match self.before.contains(crd) {

@@ -1,6 +1,7 @@
 //! The rights that the migration of a CRD's objects needs.
 
 use gantry_core::resource::Resource;
+use gantry_migration::ServerMigrator;
 
 /// One of them.
 pub struct MigrationRight {
@@ -26,4 +27,14 @@ pub fn rights_for(crd: &str) -> Vec<MigrationRight> {
         ["list", "patch"].map(|verb| MigrationRight { resource: resource.clone(), name: None, verb })
     });
     on_crd.into_iter().chain(on_objects).collect()
+}
+
+/// To have the objects written by the server's own migrator, besides. The names of its requests are generated.
+pub fn rights_for_server_migrator() -> impl Iterator<Item = MigrationRight> {
+    let resource = ServerMigrator::newest_resource();
+    ["get", "create", "patch", "delete"].into_iter().map(move |verb| MigrationRight {
+        resource: resource.clone(),
+        name: None,
+        verb,
+    })
 }

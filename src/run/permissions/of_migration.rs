@@ -7,10 +7,10 @@ use super::{name_of, named_user, needed_right, subjects};
 use crate::cli::PermissionsArgs;
 use crate::run::host::Host;
 use crate::run::interrupt::until_interrupted;
-use crate::run::migrate::rights::{MigrationRight, rights_for};
+use crate::run::migrate::rights::{MigrationRight, rights_for, rights_for_server_migrator};
 use crate::run::prepare::{OptionalInput, connection, loader, overrides};
 use gantry_cluster::{DesiredSource, Target};
-use gantry_core::options::TargetSpec;
+use gantry_core::options::{MigrationWriterFlag, TargetSpec};
 use gantry_core::problem::{Error, Problem, Result};
 use gantry_core::resource::Resource;
 use gantry_core::text;
@@ -52,6 +52,9 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
             }
         };
         needs.extend(names.iter().flat_map(|name| of_crd(name)));
+        if args.using == Some(MigrationWriterFlag::Server) {
+            needs.extend(rights_for_server_migrator().map(need));
+        }
         let subjects = subjects(&settings, &target).await?;
         let yaml = Grants::for_all(&Plan::default(), &needs).yaml(name_of(args), &subjects);
         Ok(format!("# Minimal RBAC for a migration {what}.\n{yaml}"))
@@ -60,7 +63,10 @@ pub async fn run(args: &PermissionsArgs, host: &mut Host) -> Result<String> {
 }
 
 /// To migrate the objects of one CRD.
-fn of_crd(name: &str) -> impl Iterator<Item = Need> {
-    let need = |right: MigrationRight| needed_right(0, None, &right.resource, right.name.as_deref(), right.verb);
+pub(super) fn of_crd(name: &str) -> impl Iterator<Item = Need> {
     rights_for(name).into_iter().map(need)
+}
+
+fn need(MigrationRight { resource, name, verb }: MigrationRight) -> Need {
+    needed_right(0, None, &resource, name.as_deref(), verb)
 }

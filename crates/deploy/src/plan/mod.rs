@@ -111,6 +111,8 @@ pub struct Plan {
     pub removals: Vec<removal::Removal>,
     /// The requests of a deploy for objects that are neither changes nor removals.
     pub lookups: Vec<ObjectLookup>,
+    /// The deploy moves stored objects (`--migrate`), and some of the lookups are its requests.
+    pub migrates: bool,
     /// The order of changes and removals.
     pub graph: graph::PlanGraph,
     /// The schema of each custom kind that has live objects in the plan, if answers are kept.

@@ -92,7 +92,7 @@ pub fn violations_of_lookups(plan: &Plan, lookups: &[ObjectLookup], held: &Revie
             request_text(kind, &verbs),
             first.object
         );
-        let mut violation = violation(&rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
+        let mut violation = violation(plan, &rules::REQUEST, 0, message, grants, right, vec!["kind".into()]);
         if let Some(otherwise) = lookups.iter().find_map(|(lookup, _)| lookup.otherwise.as_ref()) {
             violation.body.help = format!("{otherwise}; or {}", violation.body.help);
         }
@@ -136,7 +136,7 @@ fn requests(plan: &Plan, needs: &[Need], held: &ReviewedRights, rule: &'static R
                 message.push_str(&format!(": {}", text::count(objects.len(), "object")));
             }
             let (change, name) = objects[0];
-            violation(rule, change, message, grants, &atom(group, resource, name, ""), vec!["kind".into()])
+            violation(plan, rule, change, message, grants, &atom(group, resource, name, ""), vec!["kind".into()])
         })
         .collect();
     violations.sort_by(|a, b| a.subject.cmp(&b.subject));
@@ -201,7 +201,7 @@ fn write_role(plan: &Plan, need: &Need, escalate: &Atom, missing: &BTreeSet<Atom
         );
         (message, "rules")
     };
-    violation(&rules::ROLE, need.change, message, grants, escalate, vec![at.into()])
+    violation(plan, &rules::ROLE, need.change, message, grants, escalate, vec![at.into()])
 }
 
 fn write_binding(
@@ -236,7 +236,8 @@ fn write_binding(
     };
     let what = go_format(rbac::GROUP, "v1", role.plural());
     let message = format!("not permitted to \"bind\" {what} {:?}, {why}", role.name);
-    let found = violation(&rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]);
+    let found =
+        violation(plan, &rules::BINDING, need.change, message, grants, bind, vec!["roleRef".into(), "name".into()]);
     // The server can read a role that the identity cannot.
     Some(Violation { may_be_accepted: matches!(roles.get(role), Some(Err(_))), ..found })
 }
@@ -260,6 +261,7 @@ fn rights_text(missing: &BTreeSet<Atom>, namespace: Option<&str>) -> String {
 }
 
 fn violation(
+    plan: &Plan,
     rule: &'static RuleDoc,
     change: usize,
     message: String,
@@ -268,8 +270,9 @@ fn violation(
     at: Vec<Step>,
 ) -> Violation {
     let yaml = grants.yaml(&name_for(atom, &grants), &[]);
+    let command = if plan.migrates { "gantry permissions --migrate" } else { "gantry permissions" };
     let help = format!(
-        "grant this to the identity that deploys (gantry permissions prints everything that the deploy needs):\n{}",
+        "grant this to the identity that deploys ({command} prints everything that the deploy needs):\n{}",
         yaml.trim_end()
     );
     Violation::new(rule, change, None, message, help, at)
