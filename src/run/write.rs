@@ -15,7 +15,7 @@ use gantry_core::ui::confirm;
 use gantry_core::ui::progress::{ProgressDisplay, ProgressStage};
 use gantry_deploy::apply::{self, Applied, ApplyEvent, ApplyOptions, Waiting};
 use gantry_deploy::plan::Plan;
-use gantry_report::{Report, Summary};
+use gantry_report::{MigrationTime, Report, Summary};
 
 /// The message when a deploy is interrupted while it writes.
 pub const FINISHING: &str = "interrupted: finishing the requests in flight; press Ctrl-C again to quit immediately";
@@ -86,7 +86,21 @@ pub fn question(report: &Report, target: &Target) -> String {
     let parts: Vec<String> = parts.map(|(count, what)| format!("{what} {count}")).collect();
     let what = parts.join(", ");
     let (first, rest) = what.split_at(what.len().min(1));
-    format!("{}{rest} in {}{warned}?", first.to_uppercase(), target.describe())
+    format!("{}{}{rest} in {}{warned}?", afterwards(report), first.to_uppercase(), target.describe())
+}
+
+/// The line about what moves after the deploy.
+fn afterwards(report: &Report) -> String {
+    let later = report.migrations.iter().filter(|migration| migration.when == MigrationTime::AfterDeploy);
+    let objects: Vec<u64> = later.filter_map(|migration| migration.objects).filter(|objects| *objects > 0).collect();
+    if objects.is_empty() {
+        return String::new();
+    }
+    let sum = text::count(usize::try_from(objects.iter().sum::<u64>()).unwrap_or(usize::MAX), "object");
+    let crds = text::count(objects.len(), "CRD");
+    format!(
+        "After the deploy the stored objects of {crds} ({sum}) move to the storage version, after another question.\n"
+    )
 }
 
 /// Waits for objects that an earlier run wrote and that were not ready when it ended.

@@ -53,6 +53,11 @@ fn objects_move_before_a_version_is_removed() {
     run.code(0).stderr_contains(&format!("{name}: wrote 1 object; verified; status.storedVersions is [v2]"));
     let report: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!((&report["outcome"], &report["summary"]["errors"]), (&json!("deployed"), &json!(0)));
+    let expected = json!([{
+        "crd": name, "when": "beforeDeploy", "storageVersion": "v2", "objects": 1, "toWrite": 1,
+        "result": {"outcome": "migrated", "written": 1, "storedVersions": ["v2"]},
+    }]);
+    assert_eq!(report["migrations"], expected);
     assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
     assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(1));
     // Also its managedFields: a manager of v1 can go on at v2.
@@ -123,12 +128,35 @@ fn objects_move_after_the_storage_version_moved() {
     let name = samples.crd_name();
     let both = || samples.v1_and_v2(&["a", "b"]);
     let foretold = deploy(&samples, both(), &["--dry-run"]).run();
-    foretold.code(0).stderr_contains(&format!("after the deploy, the stored objects of {name} are moved"));
-    let run = deploy(&samples, both(), &[]).run();
+    foretold
+        .code(0)
+        .stderr_contains(&format!("after the deploy: {name}: 1 object, to write at v2; v2 has every field"));
+    let run = deploy(&samples, both(), &["-o", "json"]).run();
     run.code(0).stderr_contains(&format!("{name}: wrote 1 object; verified; status.storedVersions is [v2]"));
+    let expected = json!([{
+        "crd": name, "when": "afterDeploy", "storageVersion": "v2", "objects": 1, "toWrite": 1,
+        "result": {"outcome": "migrated", "written": 1, "storedVersions": ["v2"]},
+    }]);
+    assert_eq!(run.report()["migrations"], expected);
     assert_eq!((samples.version_of("one").as_str(), samples.stored_versions()), ("v2", json!(["v2"])));
     let again = deploy(&samples, both(), &[]).run();
     again.code(0).contains_nowhere("wrote 1 object");
+}
+
+#[test]
+fn what_the_schemas_tell_about_objects_that_move_later_is_said_before() {
+    let samples = StoredSamples::new();
+    samples.apply(samples.v1());
+    samples.create("v1", "one", json!({"a": "1", "b": "2"}));
+    samples.create("v1", "two", json!({"a": "1"}));
+    let name = samples.crd_name();
+    let narrower = samples.v1_and_v2(&["a"]);
+    let run = deploy(&samples, narrower, &["--dry-run", "-o", "json", "--preflight", "APIAvailability"]).run();
+    run.code(0).stderr_contains(&format!(
+        "after the deploy: {name}: 2 objects, to write at v2; v2 lacks spec.b: if an object has a value there, none of them moves"
+    ));
+    let expected = json!([{"crd": name, "when": "afterDeploy", "storageVersion": "v2", "objects": 2}]);
+    assert_eq!(run.report()["migrations"], expected);
 }
 
 #[test]
@@ -177,7 +205,10 @@ fn what_a_webhook_loses_after_the_deploy_is_said_and_the_deploy_stays() {
     samples.apply(v1());
     samples.create("v1", "two", json!({"size": "large", "color": "red"}));
     let v2 = v1().storage(false).version_of_spec("v2", string_fields(&["amount", "color"])).storage(true);
-    let run = deploy(&samples, v2.conversion(&webhook.conversion()), &["--preflight", "CRDUpgradeSafety"]).run();
+    let v2 = v2.conversion(&webhook.conversion());
+    let run = deploy(&samples, v2, &["--preflight", "CRDUpgradeSafety", "-o", "json"]).run();
+    let blocked = json!({"outcome": "blocked", "written": 0});
+    assert_eq!(run.report()["migrations"][0]["result"], blocked, "{run}");
     run.code(1).stderr_contains("the manifests are deployed; the migration of").stderr_contains("loses 1 value");
     assert_eq!(samples.crd()["spec"]["versions"].as_array().map(Vec::len), Some(2));
     assert_eq!((samples.version_of("two").as_str(), samples.stored_versions()), ("v1", json!(["v1", "v2"])));
@@ -192,6 +223,8 @@ fn a_user_who_does_not_move_the_objects_now_gets_the_command_that_moves_them() {
     samples.apply(samples.v1());
     samples.create("v1", "one", json!({"a": "1", "b": "2"}));
     let mut terminal = deploy(&samples, samples.v1_and_v2(&["a", "b"]), &[]).env("NO_COLOR", "1").on_terminal();
+    terminal
+        .wait_for("After the deploy the stored objects of 1 CRD (1 object) move to the storage version, after another");
     terminal.wait_for("Update 1 in");
     terminal.press("y\n");
     terminal.wait_for("Write 1 object of 1 CRD");

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::mark::{self, StoredSince};
+use crate::proof::explain_list_error;
 use gantry_cluster::kube::KubeTarget;
-use gantry_cluster::{ApplyError, ObjectToRead};
+use gantry_cluster::{ApplyError, ListError, ListRequest, ObjectToRead};
 use gantry_core::crd::lost_fields;
 use gantry_core::crd::{Crd, CrdVersion};
 use gantry_core::problem::Problem;
@@ -19,6 +20,8 @@ use gantry_schema::scan;
 /// How long an API server can still store objects at the former storage version after the CRD was written: each one
 /// learns of the change from a watch.
 const LAG: Duration = Duration::from_secs(5);
+/// The number of objects on one page of a list that only counts them.
+const PAGE: u32 = 100;
 
 /// A live CRD, and how its objects are stored.
 #[derive(Debug, Clone)]
@@ -123,6 +126,28 @@ impl StoredKind {
     /// The version that the server stores objects at.
     pub fn storage_version(&self) -> &str {
         &self.storage
+    }
+
+    /// The number of objects that exist: as the server counts them, after a page of their metadata.
+    ///
+    /// # Errors
+    /// They cannot be listed.
+    pub async fn count_objects(&self, server: &KubeTarget) -> Result<u64, Problem> {
+        let resource = self.resource();
+        let request = ListRequest { metadata_only: true, ..ListRequest::new(&resource, PAGE) };
+        let mut pages = server.list(&request);
+        let mut counted = 0;
+        loop {
+            match pages.next().await {
+                Ok(Some(page)) => match (page.len() as u64, page.remaining()) {
+                    (here, Some(remaining)) => return Ok(counted + here + remaining),
+                    (here, None) => counted += here,
+                },
+                Ok(None) => return Ok(counted),
+                Err(ListError::Expired) => counted = 0,
+                Err(error) => return Err(explain_list_error(&error)),
+            }
+        }
     }
 
     /// The versions, other than the storage version, that objects may be stored at.

@@ -14,6 +14,7 @@ pub mod json;
 mod junit;
 mod list;
 mod markdown;
+mod migration;
 mod name;
 mod places;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use gantry_core::finding::{
 use gantry_core::problem::{Log, Problem};
 use gantry_core::resource::ObjectRef;
 pub use list::{ClusterReport, LIST_KIND, LiveCrds, LiveGroup, ReportList};
+pub use migration::{MigrationEntry, MigrationOutcome, MigrationResult, MigrationTime};
 pub use places::ReportPaths;
 pub use surroundings::{ReportContext, RuleText, RuleTexts, RunFacts};
 pub use view::overview::list_names;
@@ -107,6 +109,9 @@ pub struct Report {
     /// What classic OLM installs for the Subscriptions of the manifests, with the check `OperatorDependencies`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subscriptions: Vec<SubscriptionEntry>,
+    /// The stored objects that `deploy --migrate` moves, one entry for each CRD.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub migrations: Vec<MigrationEntry>,
     /// The preflight checks of the run, each with its findings.
     pub checks: Vec<CheckReport>,
     /// How the findings compare with those of the report that `--baseline` names.
@@ -277,6 +282,7 @@ impl Default for Report {
             graph: Vec::new(),
             waits: Vec::new(),
             deleted_by_olm: Vec::new(),
+            migrations: Vec::new(),
             extensions: Vec::new(),
             subscriptions: Vec::new(),
             checks: Vec::new(),

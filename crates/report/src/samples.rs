@@ -108,6 +108,7 @@ pub fn report(outcome: Outcome, changes: Vec<ChangeEntry>, checks: Vec<CheckRepo
         changes,
         graph: Vec::new(),
         waits: Vec::new(),
+        migrations: Vec::new(),
         checks,
         baseline: None,
         errors: Vec::new(),

@@ -4,10 +4,13 @@
 //! what moves before ─► prove ─► check ─► question ─► write, trim ─► deploy ─► what moves after: prove, question, write, trim
 //! ```
 
+mod foretold;
+
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::foretold::{LaterMigration, entry_of};
 use super::configured::ConfiguredRun;
 use super::target::{OpenedTarget, on_target};
 use crate::run::host::{Exit, Host};
@@ -28,7 +31,7 @@ use gantry_core::resource::ObjectRef;
 use gantry_core::text;
 use gantry_deploy::plan::{Change, ObjectLookup, Plan, Prefetch};
 use gantry_migration::{MigrationProof, StoredKind};
-use gantry_report::Report;
+use gantry_report::{MigrationTime, Report};
 
 /// The CRDs whose stored objects a deploy moves, by name.
 #[derive(Debug, Clone, Default)]
@@ -64,13 +67,13 @@ impl MigratingCrds {
         plan.changes.iter().zip(applied).filter_map(notice).collect()
     }
 
-    /// What it takes, for the check of the rights.
-    pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
     /// Whether this deploy moves objects, or has moved them.
     pub fn moves_any(&self) -> bool {
         !(self.before.is_empty() && self.after.is_empty() && self.done.is_empty())
     }
 
+    /// What it takes, for the check of the rights.
+    pub fn lookups(&self) -> impl Iterator<Item = ObjectLookup> {
         self.before.union(&self.after).flat_map(|crd| {
             let object = Arc::new(ObjectRef::crd(crd));
             let otherwise = match self.before.contains(crd) {
@@ -146,21 +149,18 @@ pub async fn deploy(
         Ok((migrations, after))
     };
     let (mut migrations, after) = until_interrupted(&stop, proving).await?;
-    let blockers = blockers(&migrations, &go_on);
-    if !blockers.is_empty() {
-        return Err(Error::Blocked(blockers));
-    }
+    foretold::note(report, migrations.iter().map(|migration| entry_of(migration, MigrationTime::BeforeDeploy)));
+    foretold::note(report, after.iter().map(LaterMigration::entry));
+    check_blockers(&migrations, &go_on, report)?;
     let names = |migrations: &[Migration]| -> BTreeSet<String> {
         migrations.iter().map(|migration| migration.proof.kind.name().to_owned()).collect()
     };
-    let migrating = MigratingCrds { before: names(&migrations), after, done: BTreeSet::new() };
+    let later = after.iter().map(|later| later.name.clone()).collect();
+    let migrating = MigratingCrds { before: names(&migrations), after: later, done: BTreeSet::new() };
     let crds = crd_names(&loaded.manifests);
     if !run.writes {
-        let plans = migrations.iter().map(|migration| format!("before the deploy: {}", migration.plan(IN_FLIGHT)));
-        let later = migrating.after.iter().map(|name| {
-            format!("after the deploy, the stored objects of {} are moved to its storage version", text::sanitize(name))
-        });
-        let notices: Vec<Problem> = plans.chain(later).map(Problem::new).collect();
+        let before = migrations.iter().map(|migration| format!("before the deploy: {}", migration.plan(IN_FLIGHT)));
+        let notices: Vec<Problem> = before.map(Problem::new).chain(after.iter().map(LaterMigration::plan)).collect();
         output.add_notices(host, &notices, report);
         let at = OpenedTarget { migrating, ..at };
         return Box::pin(on_target(run, loaded, at, host, output, report, &mut |_| ())).await;
@@ -173,7 +173,9 @@ pub async fn deploy(
         if let Some(exit) = check_ahead(run, loaded.clone(), checked, host, output, report).await? {
             return Ok(exit);
         }
-        let notices = migrate(&migration, &mut migrations, &go_on, host).await?;
+        let migrated = migrate(&migration, &mut migrations, &go_on, host).await;
+        foretold::note(report, migrations.iter().map(|migration| entry_of(migration, MigrationTime::BeforeDeploy)));
+        let notices = migrated?;
         output.add_notices(host, &notices, report);
         let migrating = MigratingCrds { done: migrating.before, before: BTreeSet::new(), after: migrating.after };
         // The CRDs have changed.
@@ -190,7 +192,7 @@ pub async fn deploy(
     if exit != Exit::Success {
         return Ok(exit);
     }
-    let moved = Box::pin(migrate_after(&migration, &crds, &go_on, host)).await;
+    let moved = Box::pin(migrate_after(&migration, &crds, &go_on, host, report)).await;
     match moved {
         Ok(notices) => {
             output.add_notices(host, &notices, report);
@@ -225,6 +227,7 @@ async fn check_ahead(
         return Ok(None);
     }
     output.print_notices(host, &quiet.take_notices());
+    foreseen.migrations = std::mem::take(&mut report.migrations);
     *report = foreseen;
     output.review(host, report)?;
     Ok(Some(exit))
@@ -236,6 +239,7 @@ async fn migrate_after(
     crds: &BTreeSet<String>,
     go_on: &HowToGoOn,
     host: &mut Host,
+    report: &mut Report,
 ) -> Result<Vec<Problem>> {
     let proving = async {
         let kinds = read(crds, run.target).await?;
@@ -243,11 +247,26 @@ async fn migrate_after(
         Ok(run.prove(kinds, false).await?.0)
     };
     let mut migrations = until_interrupted(&host.stop.clone(), proving).await?;
-    let blockers = blockers(&migrations, go_on);
-    if !blockers.is_empty() {
-        return Err(Error::Blocked(blockers));
+    let entries = |migrations: &[Migration]| {
+        migrations.iter().map(|migration| entry_of(migration, MigrationTime::AfterDeploy)).collect::<Vec<_>>()
+    };
+    foretold::note(report, entries(&migrations));
+    check_blockers(&migrations, go_on, report)?;
+    let migrated = migrate(run, &mut migrations, go_on, host).await;
+    foretold::note(report, entries(&migrations));
+    migrated
+}
+
+/// Ends the run if some objects cannot move.
+fn check_blockers(migrations: &[Migration], go_on: &HowToGoOn, report: &mut Report) -> Result<()> {
+    let is_blocked = |migration: &&Migration| !blockers(std::slice::from_ref(*migration), go_on).is_empty();
+    let blocked: Vec<&str> =
+        migrations.iter().filter(is_blocked).map(|migration| migration.proof.kind.name()).collect();
+    if blocked.is_empty() {
+        return Ok(());
     }
-    migrate(run, &mut migrations, go_on, host).await
+    foretold::note_blocked(report, &blocked);
+    Err(Error::Blocked(blockers(migrations, go_on)))
 }
 
 /// Asks, writes, and trims. Returns what is to be said.
@@ -307,12 +326,12 @@ async fn read(names: &BTreeSet<String>, target: &Target) -> Result<Vec<StoredKin
     Ok(found.into_iter().flatten().filter_map(|live| StoredKind::read(live).ok()).collect())
 }
 
-/// The CRDs whose stored objects move before the deploy, and the names of those whose objects move after it.
+/// The CRDs whose stored objects move before the deploy, and those whose objects move after it.
 ///
 /// Before it: a version leaves that nobody can write at any more, and that objects may be stored at, or name in their
 /// managedFields. The storage version of the live CRD has to stay.
-async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind>, BTreeSet<String>)> {
-    let (mut before, mut after) = (Vec::new(), BTreeSet::new());
+async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind>, Vec<LaterMigration>)> {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
     for kind in read(&crd_names(manifests), target).await? {
         let manifest =
             manifests.iter().find(|manifest| manifest.object.is_crd() && manifest.object.name == kind.name());
@@ -325,9 +344,14 @@ async fn find(manifests: &[Manifest], target: &Target) -> Result<(Vec<StoredKind
             before.push(kind);
             continue;
         }
-        let storage = desired.storage().map(|version| &*version.name);
-        if storage != Some(kind.storage_version()) || kind.old_versions().next().is_some() {
-            after.insert(kind.name().to_owned());
+        let Some(storage) = desired.storage() else { continue };
+        if *storage.name != *kind.storage_version() || kind.old_versions().next().is_some() {
+            // Without the right to list them, the check of the rights says so.
+            let objects = match target.as_server() {
+                Some(server) => kind.count_objects(server).await.ok(),
+                None => None,
+            };
+            after.push(LaterMigration::new(&kind, &desired, storage, objects));
         }
     }
     Ok((before, after))
