@@ -9,6 +9,7 @@ mod support;
 mod deploys;
 mod every_request;
 mod faults;
+mod json;
 mod losses;
 mod moves;
 mod permissions;
