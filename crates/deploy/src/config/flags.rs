@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum, value_parser};
 use serde_json::Value;
 
 use super::keys::{ConfigKey, KEYS, MadeFlag, SettingKind, wait_value};
-use gantry_core::options::{ColorChoice, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec, WaitPolicy};
+use gantry_core::options::{ColorChoice, KappLines, OutputSpec, PresetFlag, Prune, PruneMax, TargetSpec, WaitPolicy};
 
 /// The flags that are made from rows of the table, for `deploy`, `check` and `diff`: those that were given.
 #[derive(Debug, Clone, Default)]
@@ -67,6 +68,11 @@ impl Args for SettingFlags {
                     .default_missing_value("*")
                     .value_delimiter(',')
                     .action(ArgAction::Append),
+                // With the values, shells complete them.
+                SettingKind::KappLines => {
+                    let values = KappLines::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+                    arg.value_parser(PossibleValuesParser::new(values))
+                }
                 _ => arg,
             }
         }))
