@@ -225,6 +225,7 @@ mod tests {
             "--fail-on=warning",
             "--force-conflicts",
             "--redact",
+            "--kapp-lines=never",
             "--take-ownership",
             "--wait=crds",
             "--logs",
