@@ -124,7 +124,7 @@ pub fn candidates<'c>(
             })
     };
     let updates = candidates.iter().filter(is_edge).map(|entry| entry.name.as_str());
-    // The installed one is always an option, so what comes after it is none.
+    // OLM can always stay at the installed one, so it takes none of those after it.
     Ok(updates.take_while(|name| *name != installed).collect())
 }
 

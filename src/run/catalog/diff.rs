@@ -169,7 +169,7 @@ fn compared(source: &str, catalog: &Catalog, only: Option<&str>, flag: String) -
 /// The flag with which `gantry catalog` reads a catalog that neither the configuration nor the target has.
 fn flag_of(source: &ComparedSource, name: Option<&str>) -> String {
     let ComparedSource::Unnamed(source) = source else { return String::new() };
-    format!("--catalog {}", shell_word(&format!("{}={}", name.unwrap_or("new"), source.name)))
+    format!("--catalog {}={}", shell_word(name.unwrap_or("new")), shell_word(&source.name))
 }
 
 fn configured(source: &ComparedSource) -> Option<&CatalogSource> {

@@ -196,7 +196,7 @@ fn the_clusterextension_names_the_account_and_the_namespace_of_printed_rights() 
 }
 
 #[test]
-fn the_account_of_a_clusterextension_needs_rights_up_to_v1_10_whoever_deploys() {
+fn the_account_of_a_clusterextension_needs_rights_up_to_v1_10() {
     let (cp, bed) = (control_plane(), Bed::new());
     let ns = bed.names.namespace.clone();
     let account = format!(

@@ -127,12 +127,12 @@ fn what_is_installed_is_resolved_with_both() {
     ClusterExtension pinned (p 1.0.0 installed): can no longer be resolved, the pinned version is gone, the installed bundle is gone
       old catalog: 1.0.0
       new catalog: error upgrading from currently installed version "1.0.0": no bundles found for package "p" matching version "1.0.0"
-      next: the versions of the new catalog, and what leads to them: gantry catalog p --from 1.0.0
+      next: the versions of the new catalog, and what leads to them: gantry catalog p --from 1.0.0 --catalog one=new
 
     ClusterExtension beta (p 1.1.0 installed): can no longer be resolved, the channel is gone, newly deprecated
       old catalog: 1.1.0
       new catalog: error upgrading from currently installed version "1.1.0": no bundles found for package "p" in channels [beta]
-      next: name a channel that the new catalog has: gantry catalog p
+      next: name a channel that the new catalog has: gantry catalog p --catalog one=new
 
     ClusterExtension stays (p, not installed): newly deprecated
       old catalog: 1.1.0
@@ -222,12 +222,12 @@ fn markdown_is_for_a_pull_request() {
     - ClusterExtension `pinned` (`p` `1.0.0` installed): can no longer be resolved, the pinned version is gone, the installed bundle is gone
       - old catalog: `1.0.0`
       - new catalog: `error upgrading from currently installed version "1.0.0": no bundles found for package "p" matching version "1.0.0"`
-      - next: `the versions of the new catalog, and what leads to them: gantry catalog p --from 1.0.0`
+      - next: the versions of the new catalog, and what leads to them: `gantry catalog p --from 1.0.0 --catalog new=new`
 
     - ClusterExtension `beta` (`p` `1.1.0` installed): can no longer be resolved, the channel is gone, newly deprecated
       - old catalog: `1.1.0`
       - new catalog: `error upgrading from currently installed version "1.1.0": no bundles found for package "p" in channels [beta]`
-      - next: `name a channel that the new catalog has: gantry catalog p`
+      - next: name a channel that the new catalog has: `gantry catalog p --catalog new=new`
 
     - ClusterExtension `stays` (`p`, not installed): newly deprecated
       - old catalog: `1.1.0`
@@ -236,7 +236,7 @@ fn markdown_is_for_a_pull_request() {
     - Subscription `classic` in namespace `ns` (`p` `1.1.0` installed): resolves to another version, newly deprecated
       - old catalog: `1.1.0`
       - new catalog: `1.2.0`
-      - next: `the update waits until its InstallPlan is approved`
+      - next: the update waits until its InstallPlan is approved
 
     - Subscription `other` in namespace `ns` (`p` `1.1.0` installed): resolves to another version, newly deprecated
       - old catalog: `1.1.0`

@@ -173,7 +173,7 @@ impl SatisfiableRequirements<'_> {
         bundle: &'p PackageBundle,
         asked: &mut BTreeSet<(&'p str, &'p str)>,
     ) -> Option<String> {
-        // A cycle is no obstacle.
+        // Bundles that require each other are installed together.
         if !asked.insert((&package.name, &bundle.name)) {
             return None;
         }
