@@ -8,6 +8,7 @@ use gantry_catalog::OlmRelease;
 use gantry_cluster::{OLM_NAMESPACES, ObjectToRead, ReadResult, Target};
 use gantry_core::resource::{ObjectRef, Resource};
 
+#[cfg(feature = "olm")]
 use crate::CheckLookup;
 
 /// Its Deployment.
@@ -79,6 +80,7 @@ async fn read_deployments(target: &Target) -> Vec<ReadResult> {
 
 /// The lookup of the Deployment that tells the release, if there is one: a right in a namespace that does not exist
 /// cannot be granted.
+#[cfg(feature = "olm")]
 pub async fn lookups(target: &Target, change: usize) -> Vec<CheckLookup> {
     let read = read_deployments(target).await;
     let live = OLM_NAMESPACES.into_iter().zip(read).filter(|(_, read)| matches!(read, Ok(Some(_))));
