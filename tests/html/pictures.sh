@@ -22,8 +22,9 @@ code=0
 "$root/tests/html/check.py" "$work/page.html" "$work/pictures"
 for scheme in light dark; do
   cp "$work/pictures/1280-$scheme.png" "$root/docs/pictures/page-$scheme.png"
+  cp "$work/pictures/390-$scheme.png" "$root/docs/pictures/page-phone-$scheme.png"
+  cp "$work/pictures/1920-$scheme.png" "$root/docs/pictures/page-wide-$scheme.png"
 done
-cp "$work/pictures/390-light.png" "$root/docs/pictures/page-phone.png"
 for picture in "$root"/docs/pictures/page-*.png; do
   size=$(wc -c < "$picture")
   echo "$picture: $size bytes"
