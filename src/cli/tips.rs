@@ -85,7 +85,7 @@ const FLAGS: [(&[&str], &str); 45] = [
     (&["kubeconfig-yaml"], "write the kubeconfig to a file: --kubeconfig FILE"),
     (&["labels"], "set additionalLabels in the configuration, or labels in the manifests"),
     (&["prev-app"], "rename the app first: gantry apps rename -a OLD --to NEW"),
-    (&["A", "all-namespaces"], "the manifests and -n determine the namespaces"),
+    (&["A"], "the manifests and -n determine the namespaces"),
     (
         &["atomic", "rollback-on-failure", "cleanup-on-fail"],
         "the checks run before the first write; a deploy that fails all the same names the gantry rollback to use",

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rules::{CRD_OBJECTS, EXTENSION_OBJECTS};
 use super::{Deletions, OwnedObjectName, list_some, violation};
 use crate::{CouldNotCheck, Notices, Violation, ViolationSubject, ViolationsFound};
-use gantry_cluster::ListRequest;
+use gantry_cluster::{self as cluster, ListRequest};
 use gantry_core::crd::Crd;
 use gantry_core::resource::{HELM_KEEP, RawObject, Resource};
 use gantry_core::text::{count, sanitize};
@@ -97,8 +97,8 @@ async fn lost_crds(deletions: &Deletions<'_>, name: &str, kept: &BTreeSet<&str>)
     let (resource, mut lost) = (Resource::crd(), Vec::new());
     let request = ListRequest { label_selector: Some(&selector), ..ListRequest::new(&resource, PAGE) };
     let gather = |crds: &mut Vec<Result<(String, Option<Resource>), String>>, json: &str| {
-        // Without `uid` and `resourceVersion`, which the objects of a folder need not have.
-        let live = RawObject::new(json);
+        // The objects of a folder need not have a `uid` and a `resourceVersion`, and those of a list have no kind.
+        let live = cluster::listed(json, &resource).map_or_else(|| RawObject::new(json), |listed| listed.raw);
         if stays_when_it_leaves(&live) {
             return;
         }
