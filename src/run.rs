@@ -116,10 +116,10 @@ pub async fn run(cli: Cli, host: &mut Host) -> Exit {
     }
 }
 
-/// Whether the command, which has no report, prints JSON: then its errors are a document, too.
+/// Whether the command, which has no report, prints JSON: then its errors are a document, too. The list of apps has those
+/// of single apps.
 fn prints_json(command: &Command) -> bool {
     let output = match command {
-        Command::Apps(args) if args.command.is_none() => args.output,
         Command::Inspect(args) => args.output,
         Command::History(args) => args.output,
         _ => None,
