@@ -286,6 +286,33 @@ fn a_bundle_whose_requirements_cannot_be_met_is_passed_over() {
 }
 
 #[test]
+fn a_requirement_that_cannot_be_met_fails_each_bundle_that_leads_to_it() {
+    let needs =
+        |name: &str| json!({"type": "olm.package.required", "value": {"packageName": name, "versionRange": ">=1.0.0"}});
+    let channel = |package: &str, versions: &[&str]| {
+        let entries: Vec<Value> =
+            versions.iter().map(|version| json!({"name": format!("{package}.v{version}")})).collect();
+        let of = json!({"schema": "olm.package", "name": package, "defaultChannel": "a"});
+        [of, json!({"schema": "olm.channel", "package": package, "name": "a", "entries": entries})]
+    };
+    let mut blobs = vec![
+        json!({"schema": "olm.package", "name": "p", "defaultChannel": "a"}),
+        json!({"schema": "olm.channel", "package": "p", "name": "a", "entries": [{"name": "p.v1.0.0"},
+            {"name": "p.v1.1.0", "replaces": "p.v1.0.0"}]}),
+        bundle("p", "1.0.0", &[]),
+        bundle("p", "1.1.0", &[needs("q")]),
+        // Both lead to r, and r to a package that no catalog has.
+        bundle("q", "1.0.0", &[needs("r")]),
+        bundle("q", "1.1.0", &[needs("r")]),
+        bundle("r", "1.0.0", &[needs("nowhere")]),
+    ];
+    blobs.extend(channel("q", &["1.0.0", "1.1.0"]).into_iter().chain(channel("r", &["1.0.0"])));
+    let catalog: String = blobs.iter().map(Value::to_string).collect();
+    let ran = check_in(&catalog, &[group("g", json!({}))], &[subscription("s", json!({}))]).code(0);
+    assert_eq!(ran.report()["subscriptions"][0]["resolved"], "1.0.0");
+}
+
+#[test]
 fn a_live_subscription_that_cannot_be_resolved_stops_the_namespace() {
     let group = group("g", json!({"targetNamespaces": ["operators"]}));
     let other = |namespace: &str| {

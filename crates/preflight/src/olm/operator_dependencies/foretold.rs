@@ -1,6 +1,6 @@
 //! What classic OLM installs for one Subscription, next and afterwards.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gantry_catalog::classic::{self, Current};
 use gantry_catalog::dependency::{BundleRequirement, InstalledOperator, provided};
@@ -146,7 +146,7 @@ fn choose<'c>(
     let mut unmet = None;
     for name in &candidates {
         let bundle = of.and_then(|of| Some((of, of.bundles.get(*name)?)));
-        match bundle.and_then(|(of, bundle)| satisfiable.unmet(of, bundle, &mut BTreeSet::new())) {
+        match bundle.and_then(|(of, bundle)| satisfiable.unmet(of, bundle, &mut AskedBundles::new())) {
             None => return Ok(SubscriptionChoice { next: Some(name), unmet }),
             Some(requirement) if unmet.is_none() => unmet = Some((*name, requirement)),
             Some(_) => {}
@@ -157,6 +157,9 @@ fn choose<'c>(
         None => SubscriptionChoice { next: candidates.first().copied(), unmet: None },
     })
 }
+
+/// The bundles, by package and name, whose requirements were looked at, with the first that cannot be met.
+type AskedBundles<'p> = BTreeMap<(&'p str, &'p str), Option<String>>;
 
 /// Whether OLM can meet the requirements of bundles, from what is installed in the namespace and from the catalogs.
 struct SatisfiableRequirements<'a> {
@@ -171,18 +174,22 @@ impl SatisfiableRequirements<'_> {
         &'p self,
         package: &'p Package,
         bundle: &'p PackageBundle,
-        asked: &mut BTreeSet<(&'p str, &'p str)>,
+        asked: &mut AskedBundles<'p>,
     ) -> Option<String> {
-        // Bundles that require each other are installed together.
-        if !asked.insert((&package.name, &bundle.name)) {
-            return None;
+        let key = (package.name.as_str(), bundle.name.as_str());
+        if let Some(known) = asked.get(&key) {
+            return known.clone();
         }
+        // Bundles that require each other are installed together.
+        asked.insert(key, None);
         let node = OperatorNode::of_bundle(package, bundle, &mut Vec::new());
         let unmet = node.requires.iter().find(|requirement| !self.can_meet(requirement, asked));
-        unmet.map(ToString::to_string)
+        let unmet = unmet.map(ToString::to_string);
+        asked.insert(key, unmet.clone());
+        unmet
     }
 
-    fn can_meet<'p>(&'p self, requirement: &BundleRequirement, asked: &mut BTreeSet<(&'p str, &'p str)>) -> bool {
+    fn can_meet<'p>(&'p self, requirement: &BundleRequirement, asked: &mut AskedBundles<'p>) -> bool {
         // What an expression would say is unknown: it is reported elsewhere.
         let holds = |node: &OperatorNode| requirement.holds([node as &dyn InstalledOperator]) != Some(false);
         let is_here = |node: &&OperatorNode| node.object.0 == CSV && node.object.1.as_deref() == Some(self.namespace);
